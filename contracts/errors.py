@@ -90,11 +90,12 @@ class ProtocolError(FederatedError):
 
 
 class RoundAbandoned(FederatedError):
-    """`accused`: clients whose secrets did not open although enough neighbours revealed shares of them."""
+    """`accused`: clients whose secrets did not open although enough neighbours revealed shares of them; `suspects`:
+    those in a sum that none of honest uploads can be."""
 
-    def __init__(self, message: str, accused: tuple[int, ...] = ()) -> None:
+    def __init__(self, message: str, accused: tuple[int, ...] = (), suspects: tuple[int, ...] = ()) -> None:
         super().__init__(message)
-        self.accused = accused
+        self.accused, self.suspects = accused, suspects
 
 
 class GateRefused(SluiceError):

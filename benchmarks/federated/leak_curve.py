@@ -61,7 +61,7 @@ def watched(case: Case, rounds: int, seed: int = 1) -> LeakWatch:
     held = holdings(drawn)
     permanent = drawn.random(held.shape) < np.where(held, policy.p1, policy.p2)
     watch = LeakWatch(held, rounds)
-    cohorts = Cohorts(POPULATION, case.clients, seed, least=case.clients // 2, most=2 * case.clients)
+    cohorts = Cohorts(POPULATION, POPULATION // case.clients, seed, least=case.clients // 2, most=2 * case.clients)
     for _ in range(rounds):
         there = np.flatnonzero(drawn.random(POPULATION) < case.there)
         groups = cohorts.there(there.tolist()) if case.cohorts else [drawn.choice(there, case.clients, replace=False)]

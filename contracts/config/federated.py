@@ -53,7 +53,9 @@ class Federated(Section):
     )
     rounds: int = Field(50, ge=1, description="of each setting")
     population: int = Field(0, ge=0, description="most users that become clients; 0: all")
-    clients: int = Field(40, ge=3, description="of one round")
+    clients: int = Field(
+        48, ge=3, description="of one round; a cohort has at least so many, and fewer than twice as many"
+    )
     cohorts: bool = Field(
         True, description="clients come in groups that stay the same, else each round draws them anew: differences "
                           "between rounds then tell more of each; not under averaging 'latest'"
@@ -72,7 +74,9 @@ class Federated(Section):
     proximal: float = Field(0.01, ge=0, description="FedProx: weight of the distance to the round's model")
     prior: float = Field(0.5, gt=0, lt=1, description="public guess at the label rate, where the model starts")
     clip: float = Field(2.0, gt=0, description="largest entry of a client's update")
-    max_samples: int = Field(1000, ge=1, description="most samples of a client; it uses no more")
+    max_samples: int = Field(
+        1000, ge=1, description="most samples of a client, and most later rows that it counts; it uses no more"
+    )
     largest_heat: float = Field(50.0, gt=0, description="clip of N / n_j in FedSubAvg")
     server_optimizer: Literal["none", "momentum", "adam"] = Field(
         "none", description="what the server makes of a round's average: FedAvgM's momentum or FedAdam"

@@ -5,6 +5,8 @@ Bytes are those of one message on the wire, means over the clients of a round; s
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from contracts.summaries.summary import Record, Summary
 
 
@@ -85,7 +87,10 @@ class SettingFigures(Record):
 
 
 class FederatedFigures(Record):
-    """All settings side by side, by name; `central` sends nothing and has no bytes and no epsilon."""
+    """All settings side by side, by name; `central` sends nothing and has no bytes and no epsilon. `proven`: share of
+    the pairs (client, row it holds) that the rounds proved in the end, by unions and sums together;
+    `single_holder_seen` as in SettingFigures; `warnings`: what a setting hides less well than its name says, in words.
+    """
 
     auc: dict[str, float | None]
     bytes_per_client_round: dict[str, float]
@@ -93,6 +98,9 @@ class FederatedFigures(Record):
     epsilon: dict[str, float | None]
     epsilon_composed: dict[str, float | None]
     epsilon_noise: dict[str, float | None]
+    single_holder_seen: dict[str, float | None] = Field(default_factory=dict)
+    proven: dict[str, float | None] = Field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
     auc_validation: dict[str, float | None]
     kept: dict[str, float | None]
     seconds_per_round: float
@@ -125,7 +133,8 @@ class FederateSummary(Summary):
 class ServerAppSummary(Summary):
     """FEDERATED/runs/SETTING-flower/summary.json of one setting that a Flower ServerApp trained. The best round is that
     of the best AUC on the nodes' own later rows; AUC and predicted over observed clicks, of cohorts and of all, are of
-    its model.
+    its model. Epsilons and `single_holder_seen` as in SettingFigures, `warnings` as in FederatedFigures; what the
+    rounds proved, and of how many rows an epsilon is composed, nobody knows who does not have the clients' rows.
     """
 
     rounds: int
@@ -137,3 +146,8 @@ class ServerAppSummary(Summary):
     auc_by_cohort: tuple[float | None, ...] = ()
     predicted_over_observed: float | None = None
     predicted_over_observed_by_cohort: tuple[float | None, ...] = ()
+    epsilon: float | None = None
+    epsilon_one_round: float | None = None
+    epsilon_noise: float | None = None
+    single_holder_seen: float | None = None
+    warnings: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.days import PlatformDay
 from contracts.summaries.demo import CrossEvaluation, PairRateEvaluation, PreRankSlates, ServingFigures, SlateEvaluation
 from contracts.summaries.features import FeaturesSummary
-from contracts.summaries.federated import FederatedFigures, SettingFigures
+from contracts.summaries.federated import FederatedFigures, ServerAppSummary, SettingFigures
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.marketplace import SimulatedLog
 from contracts.summaries.pair_rates import PairRatesSummary
@@ -38,9 +38,10 @@ class RunSummary(Summary):
     """What was not done is None.
 
     `models` and `ranker` are those of `train`; `skipped` is what the log or the configuration leaves out, by name, each
-    with its reason and cure. `federated`, `settings` and `clients` are of federated rounds; `simulation` to
-    `marketplace_version` of a demo on the simulated marketplace, where the models, the crosses and the pre-ranker are
-    also compared with its truth; `days` of the benchmark of drifting tastes.
+    with its reason and cure. `federated`, `settings` and `clients` are of federated rounds, `deployed` of those that a
+    Flower ServerApp led, by setting; `simulation` to `marketplace_version` of a demo on the simulated marketplace,
+    where the models, the crosses and the pre-ranker are also compared with its truth; `days` of the benchmark of
+    drifting tastes.
     """
 
     name: str
@@ -58,6 +59,7 @@ class RunSummary(Summary):
     federated: FederatedFigures | None = None
     settings: dict[str, SettingFigures] | None = None
     clients: int | None = None
+    deployed: dict[str, ServerAppSummary] | None = None
     simulation: SimulatedLog | None = None
     slate: SlateEvaluation | None = None
     serving: ServingFigures | None = None

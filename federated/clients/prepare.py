@@ -74,9 +74,9 @@ class SamplesByUser:
 def prepare(config: Config, out: Artifacts, folder: Path, memory: Path | None = None) -> int:
     """Writes public files and one folder per client; returns how many clients there are.
 
-    The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows. `memory`: where
-    users keep what they answered and spent from run to run; None: in the folder, for runs of this one alone. Raises
-    ConfigError where negatives were drawn by popularity.
+    The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows to train on,
+    and of the later ones as many. `memory`: where users keep what they answered and spent from run to run; None: in
+    the folder, for runs of this one alone. Raises ConfigError where negatives were drawn by popularity.
     """
     if config.label.negatives.popularity > 0:
         raise ConfigError(
@@ -96,7 +96,7 @@ def prepare(config: Config, out: Artifacts, folder: Path, memory: Path | None = 
     client_files.write_public(folder, config, spec, vocabulary.read_all(out.encoding))
     for number, user in enumerate(chosen):
         client_files.write_client(folder, number, samples.of(user, config.federated.max_samples))
-        client_files.write_client(folder, number, later.of(user), client_files.LATER)
+        client_files.write_client(folder, number, later.of(user, config.federated.max_samples), client_files.LATER)
         client_files.link_memory(folder, number, (memory or folder / "memory") / f"{user % 2**64:016x}")
     client_files.write_identities(folder)
     return len(chosen)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 
@@ -35,7 +36,7 @@ from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.score_histograms import AT_THE_END, COUNTED, Histograms
-from federated.rounds.setting_figures import round_line
+from federated.rounds.setting_figures import privacy_of, round_line, warnings_of
 from federated.rounds.settings import COUNTING, HISTOGRAMS, SCORES, server_optimizer
 from federated.rounds.training import BEST, FederatedRun
 
@@ -64,12 +65,17 @@ def main(grid: Grid, context: Context) -> None:
     if counted:
         with aside(training.folder / COUNTED) as draft:
             save_weights(draft, together(counted).arrays())
+    spent = privacy_of(training, setup.config.federated.delta)
+    warnings = warnings_of(setting, spent.single_holder_seen, min(entry.clients for entry in training.history))
+    for words in warnings:
+        LOG.warning(words)
     summary.write(training.folder, ServerAppSummary(
         rounds=len(training.history), history=tuple(training.history), bytes_per_client_round=both_ways(sent),
         bytes_per_phase=sent, best_round=training.best().round, auc_validation=training.best().auc_validation,
         auc_by_cohort=tuple(each.auc() for each in counted),
         predicted_over_observed=together(counted).predicted_over_observed() if counted else None,
         predicted_over_observed_by_cohort=tuple(each.predicted_over_observed() for each in counted),
+        **asdict(spent), warnings=warnings,
     ))
 
 

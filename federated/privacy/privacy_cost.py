@@ -15,6 +15,8 @@ import math
 
 from federated.privacy.index_policy import IndexPolicy
 
+RARELY = 0.01  # of a row with one holder: below this share nobody is told that its update of it may be opened
+
 
 def epsilon(held: float, not_held: float) -> float:
     """Of answering yes with these probabilities; infinite where an answer proves something."""
@@ -42,6 +44,17 @@ def single_holder_seen(policy: IndexPolicy, holders: int, others: int) -> float:
     if not holders:
         return 0.0
     return holders * policy.p5 * (1 - policy.p5) ** (holders - 1) * (1 - policy.p6) ** others
+
+
+def clients_that_hide(policy: IndexPolicy, below: float = RARELY) -> int | None:
+    """The fewest clients of a sum with whom p7 of a row with one holder is below; None where no number does (nobody
+    names a row that it does not hold)."""
+    if policy.p6 in (0.0, 1.0):
+        return 2 if policy.p6 else None
+    others = max(0, math.floor(math.log(below / policy.p5) / math.log(1 - policy.p6)))
+    while single_holder_seen(policy, 1, others) >= below:
+        others += 1
+    return others + 1
 
 
 def only_fakes_seen(policy: IndexPolicy, holders: int, others: int) -> float:

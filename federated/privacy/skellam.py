@@ -27,6 +27,11 @@ ORDERS = range(2, 257)
 STANDARD_DEVIATIONS = 12.0  # beyond: less than 2^-64 where the variance is large
 
 
+def reach(variance: float) -> int:
+    """No draw is further from 0."""
+    return math.ceil(STANDARD_DEVIATIONS * math.sqrt(variance)) + 40
+
+
 def noise_words(variance: float, count: int) -> np.ndarray:
     """`count` words of Skellam noise of this variance."""
     thresholds, first = _table(variance)
@@ -37,11 +42,11 @@ def noise_words(variance: float, count: int) -> np.ndarray:
 @lru_cache(maxsize=4)
 def _table(variance: float) -> tuple[np.ndarray, int]:
     """Upper ends of the cells of a uniform 64-bit word, and the integer of the first cell."""
-    reach = math.ceil(STANDARD_DEVIATIONS * math.sqrt(variance)) + 40
-    half = masses(variance, reach)
+    furthest = reach(variance)
+    half = masses(variance, furthest)
     cumulative = np.cumsum(np.concatenate([half[:0:-1], half]))
     ends = np.minimum(cumulative[:-1] / cumulative[-1], 1 - 2.0**-53)
-    return (ends * 2.0**64).astype(np.uint64), -reach
+    return (ends * 2.0**64).astype(np.uint64), -furthest
 
 
 def masses(variance: float, reach: int) -> np.ndarray:

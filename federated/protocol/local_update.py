@@ -37,6 +37,9 @@ def update_words(plan: Plan, layout: Layout, succinct: np.ndarray, update: Local
     heaviest = max(int(weights.max(initial=0)), weight)
     if heaviest > plan.max_samples:
         raise ProtocolError(f"a weight of {heaviest} exceeds federated.max_samples {plan.max_samples}")
+    if plan.counts and update.dense.max(initial=0) > plan.fixed.clip:
+        raise ProtocolError(f"a count of {update.dense.max():.0f} exceeds federated.max_samples "
+                            f"{plan.fixed.clip:.0f}; prepare the client's later rows with this configuration")
     counts = update.row_samples if plan.rule == "holders" else (update.row_samples > 0)
     body = np.zeros((len(layout.places), layout.width), dtype=layout.dtype)
     body[succinct, :-1] = plan.fixed.encode(update.rows, weights[:, None])

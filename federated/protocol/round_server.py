@@ -4,7 +4,8 @@
     union ▶ agree ▶ open ▶ choose      federated/protocol/union_phases.py, sum_opening.py
     train ▶ agree ▶ open               federated/protocol/update_phase.py, sum_opening.py
 
-Where too few are left to open a sum the round is abandoned: RoundAbandoned, and nothing changes.
+Where too few are left to open a sum, or what is opened can be no sum of honest uploads, the round is abandoned:
+RoundAbandoned, and nothing changes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from federated.privacy.private_set_union import from_digits
 from federated.protocol.key_agreement import KeyAgreement
 from federated.protocol.messages import RUN_BYTES, Exchange, Message
 from federated.protocol.plan import LOSS_SCALE, TAIL, Plan
+from federated.protocol.plausible_sums import require_counts, require_plausible
 from federated.protocol.round_phases import RoundPhases
 from federated.protocol.sum_opening import open_sum
 from federated.protocol.union_phases import choices, memberships, private_union
@@ -87,12 +89,14 @@ class RoundServer:
             union, in_union, alive = private_union(self._keys, alive)
             places = choices(self._keys, alive, union)
         total, finished = self._update.run(places)
+        require_plausible(self.plan, self.number, total, places, finished)
         return self._opened(total, union, in_union, places, finished)
 
     def holders(self, clients: Iterable[int]) -> Holders:
         """Who of these clients holds each private row, securely counted. Raises RoundAbandoned."""
         secure, code = memberships(self._keys, self._with_keys(clients))
         counts = open_sum(self._keys, secure, {})[0].common.astype(np.int64)
+        require_counts(self.number, counts, code.size, sorted(secure.layouts))
         return Holders(counts[: code.size], from_digits(counts[code.size :]), len(secure.layouts))
 
     def _with_keys(self, clients: Iterable[int]) -> list[int]:

@@ -8,6 +8,7 @@ from contracts.errors import ProtocolError
 from federated.privacy.private_set_union import WORD, Code, DirectCode
 from federated.protocol.key_agreement import KeyAgreement
 from federated.protocol.messages import Message, get
+from federated.protocol.plausible_sums import require_counts
 from federated.protocol.sum_opening import open_sum, secure_sum
 from federated.secure_aggregation.masking import Layout
 from federated.secure_aggregation.unmasking import SecureSum
@@ -18,6 +19,8 @@ def private_union(keys: KeyAgreement, clients: list[int]) -> tuple[np.ndarray, l
     """
     secure, code = memberships(keys, clients)
     total, alive = open_sum(keys, secure, {})
+    if keys.plan.counts_holders(keys.phases.number):
+        require_counts(keys.phases.number, total.common, code.size, sorted(secure.layouts))
     scope = keys.plan.private_places[code.decode(total.common[: code.size], keys.plan.contributors)]
     return scope, sorted(secure.layouts), alive
 

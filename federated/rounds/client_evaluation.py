@@ -6,6 +6,7 @@ AUC is known besides. Cohorts are the same each time: who is there in one and no
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from functools import reduce
 
@@ -18,6 +19,7 @@ from federated.protocol.round_server import RoundServer
 from federated.rounds.cohorts import Cohorts
 from federated.rounds.public_setup import PublicSetup
 from federated.rounds.score_histograms import Histograms, item_count, model_as_vector
+from federated.rounds.suspicion import Suspicion
 
 
 def count_scores(
@@ -27,7 +29,8 @@ def count_scores(
     cohort's round cannot be finished."""
     model = model_as_vector(rows, dense, setup.plan.dense)
     least = max(setup.plan.min_clients, TOGETHER // 2)
-    cohorts = Cohorts(len(setup.plan.identities), TOGETHER, setup.config.seed, least, TOGETHER)
+    population = len(setup.plan.identities)
+    cohorts = Cohorts(population, max(1, -(-population // TOGETHER)), setup.config.seed, least, TOGETHER)
     return [_counted(setup, exchange, cohort, model, number) for cohort in cohorts.there(clients)]
 
 
@@ -39,13 +42,17 @@ def together(counted: Sequence[Histograms]) -> Histograms:
 def _counted(
     setup: PublicSetup, exchange: Exchange, clients: list[int], model: np.ndarray, number: int
 ) -> Histograms:
-    accused: set[int] = set()
+    accused, suspicion = set[int](), Suspicion(setup.plan.min_clients)
     for attempt in range(ATTEMPTS):
+        asked = suspicion.without(
+            [client for client in clients if client not in accused], random.Random(setup.config.seed + attempt))
         server = RoundServer(setup.plan, number * ATTEMPTS + attempt, exchange, np.zeros((0, 1), np.float32), model)
         try:
-            opened = server.run([client for client in clients if client not in accused])
+            opened = server.run(asked)
         except RoundAbandoned as error:
             reason, accused = error, accused | set(error.accused)
+            if error.suspects:
+                suspicion.spoilt(error.suspects)
             continue
         return Histograms.of_flat(opened.dense, item_count(setup.space.spec))
     raise RoundAbandoned(f"{ATTEMPTS} rounds of counting scores were abandoned; the last because: {reason}")

@@ -11,13 +11,19 @@ from functools import cached_property
 import numpy as np
 
 
+def whole_groups(population: int, least: int, most: int) -> int:
+    """How many groups, each of at least `least` clients and fewer than twice as many, where the population has so many;
+    more where a group would exceed `most`."""
+    return max(1, population // least, -(-population // most))
+
+
 @dataclass(frozen=True)
 class Cohorts:
-    """`population` clients in groups of nearly equal sizes, none above `size`, drawn once by `seed`. Groups of which
-    fewer than `least` are there come together with the next ones; none has more than `most`."""
+    """`population` clients in `count` groups of nearly equal sizes, drawn once by `seed`. Groups of which fewer than
+    `least` are there come together with the next ones; none has more than `most`."""
 
     population: int
-    size: int
+    count: int
     seed: int
     least: int
     most: int
@@ -26,8 +32,7 @@ class Cohorts:
     def whole(self) -> list[list[int]]:
         """Sorted numbers of each."""
         order = random.Random(self.seed).sample(range(self.population), self.population)
-        count = max(1, -(-self.population // self.size))
-        return [sorted(order[at::count]) for at in range(count)]
+        return [sorted(order[at :: self.count]) for at in range(self.count)]
 
     def there(self, clients: Collection[int]) -> list[list[int]]:
         """Those of each who are among the clients, in an order that stays the same, so that groups differ only as those

@@ -3,8 +3,9 @@
 Each client downloads the finished model, which is published anyway, scores its own later rows that trained nothing, and
 uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker (SCORES), and per
 item how often it was shown and clicked (HISTOGRAMS). Counts per item say more of a client that is in one sum and not in
-the next than its scores do, and no model changes them: they are asked for once, when the rounds are done. A bin's rows
-stand at its middle when the curve is fitted.
+the next than its scores do, and no model changes them: they are asked for once, when the rounds are done. A client
+counts its latest `max_samples` rows, as many as it trains on. A bin's rows stand at its middle when the curve is
+fitted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from federated.clients.networks import FederatedNetworks
 from federated.privacy.index_policy import POLICIES
 from federated.protocol.local_update import LocalUpdate
 from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
-from federated.secure_aggregation.fixed_point import FixedPoint
 from models.examples.batches import Batch
 from models.layers.embedding import item_slot
 from models.networks.tower_pre_ranker import TowersPreRanker
@@ -102,12 +102,13 @@ def histogram_plan(
     counts: str, config: Config, spec: FeatureSpec, networks: FederatedNetworks, identities: tuple[bytes, ...]
 ) -> Plan:
     """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up.
-    `counts`: SCORES or HISTOGRAMS."""
+    `counts`: SCORES or HISTOGRAMS. A client has at most `max_samples` later rows, and so no larger count."""
     rows, dense = networks.read()
+    most = config.federated.max_samples
     size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
     return Plan(
         space=0, private=(), width=1, dense=size, policy=POLICIES["all"], masking="union", rule="heat",
-        clip=FixedPoint(1.0).largest, max_samples=1, clients=min(len(identities), TOGETHER),
+        clip=most, levels=2 * (most + 1), max_samples=1, clients=min(len(identities), TOGETHER),
         neighbours=config.federated.neighbours,
         min_clients=config.federated.min_clients, timeout=config.federated.timeout, identities=identities,
         counts=counts,

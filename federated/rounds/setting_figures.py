@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from federated.privacy.epsilon_ledger import EpsilonLedger
 from federated.protocol.byte_count import both_ways, mean_of_rounds, predicted
 from federated.protocol.messages import PHASES
 from federated.protocol.plan import TAIL
-from federated.rounds.training import FederatedRun
+from federated.rounds.settings import parts_of
+from federated.rounds.training import UP_TO_UPLOAD, FederatedRun
 from federated.secure_aggregation.neighbour_graph import degree
 
 
@@ -26,11 +28,10 @@ def figures_of(
 ) -> SettingFigures:
     """Quality is that of the round with the best validation AUC, whose model is served; `leak`: what its rounds proved.
     """
-    history, policy, best = training.history, training.plan.policy, training.best()
+    history, best = training.history, training.best()
     _, spec = client_files.read_public(folder)
     held = rows_held(RowSpace(spec, config.federated.public_up_to), folder)
-    masked = training.plan.masked
-    per_row = privacy_cost.any_rounds(policy) if masked else np.inf
+    spent = privacy_of(training, config.federated.delta)
     sent = mean_of_rounds([entry.bytes for entry in history])
     formula = bytes_by_formula(training) if sent else {}
     dropouts: Counter[str] = Counter()
@@ -40,15 +41,45 @@ def figures_of(
         auc=best.auc, auc_validation=best.auc_validation, best_round=best.round, history=tuple(history),
         bytes_per_client_round=both_ways(sent), bytes_per_phase=sent,
         bytes_by_formula=sum(map(sum, formula.values())), bytes_by_formula_per_phase=formula,
-        epsilon=_finite(per_row), epsilon_composed=_finite(per_row * held) if per_row else 0.0, held=held,
-        epsilon_one_round=_finite(privacy_cost.one_round(policy)) if masked else None,
-        epsilon_noise=noise_epsilon(training, config.federated.delta), leak=leak,
-        single_holder_seen=single_holder_seen(training),
+        epsilon=spent.epsilon, epsilon_composed=None if spent.epsilon is None else spent.epsilon * held, held=held,
+        epsilon_one_round=spent.epsilon_one_round, epsilon_noise=spent.epsilon_noise, leak=leak,
+        single_holder_seen=spent.single_holder_seen,
         rounds=len(history), seconds_per_round=_mean(entry.seconds for entry in history),
         seconds_per_phase={phase: _mean(entry.seconds_per_phase[phase] for entry in history) for phase in PHASES},
         kept=_mean_of_known(entry.kept for entry in history), dropouts=dict(dropouts),
         abandoned=sum(entry.abandoned for entry in history),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Privacy:
+    """What the rounds of a run say of a client, as SettingFigures and ServerAppSummary have it."""
+
+    epsilon: float | None
+    epsilon_one_round: float | None
+    epsilon_noise: float | None
+    single_holder_seen: float | None
+
+
+def privacy_of(training: FederatedRun, delta: float) -> Privacy:
+    """From the policy and the rounds alone, which a server knows."""
+    policy, masked = training.plan.policy, training.plan.masked
+    return Privacy(
+        epsilon=_finite(privacy_cost.any_rounds(policy)) if masked else None,
+        epsilon_one_round=_finite(privacy_cost.one_round(policy)) if masked else None,
+        epsilon_noise=noise_epsilon(training, delta), single_holder_seen=single_holder_seen(training))
+
+
+def warnings_of(name: str, seen: float | None, smallest: int) -> tuple[str, ...]:
+    """What to say where rows of one holder are opened too often: `seen` of them in the `smallest` round of clients."""
+    if seen is None or seen < privacy_cost.RARELY:
+        return ()
+    policy, _, _ = parts_of(name)
+    fewest = privacy_cost.clients_that_hide(policy)
+    cure = (f"with {fewest} clients in its smallest round it is below {privacy_cost.RARELY:.0%}: raise "
+            "federated.clients" if fewest else "no number of clients hides it")
+    return (f"{name}: in its smallest round, of {smallest} clients, a row that one of them holds is named by that one "
+            f"alone with odds of {seen:.1%}, and its update of that row is then opened by name; {cure}, or take cpp5",)
 
 
 def side_by_side(config: Config, settings: dict[str, SettingFigures]) -> FederatedFigures:
@@ -61,6 +92,11 @@ def side_by_side(config: Config, settings: dict[str, SettingFigures]) -> Federat
         epsilon={name: figures.epsilon for name, figures in secure.items()},
         epsilon_composed={name: figures.epsilon_composed for name, figures in secure.items()},
         epsilon_noise={name: figures.epsilon_noise for name, figures in secure.items()},
+        single_holder_seen={name: figures.single_holder_seen for name, figures in secure.items()},
+        proven={name: figures.leak.both[-1] if figures.leak and figures.leak.both else None
+                for name, figures in secure.items()},
+        warnings=tuple(words for name, figures in secure.items() for words in warnings_of(
+            name, figures.single_holder_seen, min(entry.clients for entry in figures.history))),
         auc_validation={name: figures.auc_validation for name, figures in settings.items()},
         kept={name: figures.kept for name, figures in settings.items()},
         seconds_per_round=settings[config.federated.served].seconds_per_round,
@@ -78,7 +114,7 @@ def round_line(entry: RoundFigures) -> str:
 def bytes_by_formula(training: FederatedRun) -> dict[str, tuple[float, float]]:
     """Payload (up, down) of a client in each phase at the mean of the rounds' unions and rows, with nobody lost."""
     plan, history = training.plan, training.history
-    clients = min(plan.clients, training.population)
+    clients = round(_mean(entry.clients + sum(entry.lost.get(phase, 0) for phase in UP_TO_UPLOAD) for entry in history))
     return predicted(
         code=plan.code.size if plan.contributors <= 1 else len(plan.private_places), private=len(plan.private_places),
         union=int(_mean(entry.union for entry in history)), rows=_mean(entry.declared for entry in history),

@@ -31,11 +31,13 @@ from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
 from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.availability import Availability
+from federated.privacy import privacy_cost
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
 from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
 from federated.protocol.round_server import Holders, OpenedRound, RoundServer
-from federated.rounds.cohorts import Cohorts
+from federated.rounds.cohorts import Cohorts, whole_groups
+from federated.rounds.suspicion import Suspicion
 from federated.secure_aggregation.roster_consistency import quorum
 
 MODEL, BEST, HISTORY = "model.safetensors", "best.safetensors", "history.json"
@@ -82,6 +84,10 @@ class FederatedRun:
     accused: set[int] = field(default_factory=set)
     voided: Voided = field(default_factory=Voided)
     _abandoned: list[int] = field(default_factory=list)
+    suspicion: Suspicion = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.suspicion = Suspicion(self.plan.min_clients)
 
     @cached_property
     def _run(self) -> bytes:
@@ -120,14 +126,16 @@ class FederatedRun:
 
     def _group(self, clients: list[int]) -> Holders:
         """In the numbers before the first round's. Raises RoundAbandoned after as many attempts as a round has."""
+        self.suspicion.begin_round()
         for number in range(ATTEMPTS):
-            there = [client for client in clients if client not in self.accused]
+            there = self.suspicion.without(
+                [client for client in clients if client not in self.accused], random.Random(self.seed + number))
             try:
                 server = RoundServer(self.plan, number, self.exchange, self.rows, self.dense, run=self._run)
                 return server.holders(there)
             except RoundAbandoned as error:
                 reason = error
-                self.accused |= set(error.accused)
+                self._note(error)
         raise RoundAbandoned(f"holders were not counted in {ATTEMPTS} attempts; the last because: {reason}")
 
     def resume(self) -> int:
@@ -174,19 +182,26 @@ class FederatedRun:
 
     def _complete(self, number: int) -> tuple[OpenedRound, int]:
         """Draws clients until a round is finished; returns it and its number in the protocol."""
+        self.suspicion.begin_round()
         for unique in range(number * ATTEMPTS, (number + 1) * ATTEMPTS):
             chosen = self._choose(unique, self._there(number))
             further = self._further(chosen)
             server = RoundServer(self.plan, unique, self.exchange, self.rows, self.dense, further, self._run)
             try:
                 opened = server.run(chosen)
+                self.suspicion.fine(opened.finished)
                 self.voided = Voided() if self._hear(chosen) else self.voided
                 return opened, unique
             except RoundAbandoned as error:
                 reason = error
-                self.accused |= set(error.accused)
+                self._note(error)
                 self._note_abandoned(unique, chosen, server)
         raise RoundAbandoned(f"{ATTEMPTS} rounds in a row were abandoned; the last because: {reason}")
+
+    def _note(self, error: RoundAbandoned) -> None:
+        self.accused |= set(error.accused)
+        if error.suspects:
+            self.suspicion.spoilt(error.suspects)
 
     def _note_abandoned(self, unique: int, chosen: list[int], server: RoundServer) -> None:
         uploads = frozenset(chosen) - {client for phase in UP_TO_UPLOAD for client in server.phases.lost[phase]}
@@ -224,15 +239,20 @@ class FederatedRun:
         drawn = random.Random(self.seed * 1_000_003 + unique)
         if self.cohorts:
             groups = self._cohorts.there(there)
-            return drawn.sample(groups, len(groups))[0]
-        return drawn.sample(there, min(self.plan.clients, len(there)))
+            chosen = drawn.sample(groups, len(groups))[0]
+        else:
+            chosen = sorted(drawn.sample(there, min(self.plan.clients, len(there))))
+        return self.suspicion.without(chosen, drawn)
 
     @cached_property
     def _cohorts(self) -> Cohorts:
-        """Of half a round's clients at least, and of no more than the words have room for."""
-        most = max(self.plan.clients, self.plan.fixed.most_clients(self.plan.max_samples))
-        least = max(self.plan.min_clients, -(-self.plan.clients // 2))
-        return Cohorts(self.population, self.plan.clients, self.seed, least, most)
+        """Of a round's clients at least, and of no more than the words have room for. Where some are missing, half of
+        them come alone, if they are so many that a row's only holder is hardly ever the only one to name it."""
+        plan = self.plan
+        most = max(plan.clients, plan.fixed.most_clients(plan.max_samples))
+        enough = min(plan.clients, privacy_cost.clients_that_hide(plan.policy) or 0)
+        least = max(plan.min_clients, -(-plan.clients // 2), enough)
+        return Cohorts(self.population, whole_groups(self.population, plan.clients, most), self.seed, least, most)
 
     def _further(self, chosen: list[int]) -> Mapping[int, Message]:
         if self.latest is None:

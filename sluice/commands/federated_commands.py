@@ -21,7 +21,7 @@ def federate(
 
     Example: sluice federate examples/movielens_100k.toml --data data/ml-100k --out out/federated
     """
-    from sluice.report.tables import print_federated
+    from sluice.report.tables import print_deployed, print_federated
     from sluice.run import jobs
 
     loaded, artifacts = opened(config, out)
@@ -31,6 +31,8 @@ def federate(
         result = jobs.run_federate(loaded, data, artifacts, console(), until, memory)
     if result.federated:
         print_federated(result.federated, console())
+    for setting, led in (result.deployed or {}).items():
+        print_deployed(setting, led, console())
     show(result, as_json)
 
 

@@ -28,11 +28,11 @@ from contracts.summaries import summary
 from contracts.summaries.bundle import BundleSummary
 from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.days import PlatformDay
-from contracts.summaries.federated import FederateSummary, SettingFigures
+from contracts.summaries.federated import FederateSummary, ServerAppSummary, SettingFigures
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.quality import QualitySummary
 from contracts.summaries.summary import Record
-from sluice.report.gathered import gathered
+from sluice.report.gathered import deployed, gathered
 
 Cell = str | int | float | None
 MOST_RUNS = 60
@@ -173,6 +173,7 @@ def _of_run(run: Path) -> Iterator[Section | None]:
     federated = summary.read(run / "federated", FederateSummary)
     if federated is not None:
         yield from _federated(federated.settings)
+    yield _deployed(deployed(run))
     yield _log_drift(run)
 
 
@@ -226,13 +227,26 @@ def _federated(settings: Mapping[str, SettingFigures]) -> Iterator[Section]:
     evaluated = {name: tuple((float(entry.round), entry.auc) for entry in figures.history if entry.auc is not None)
                  for name, figures in settings.items()}
     rows = tuple((name, figures.rounds, figures.auc, figures.best_round, figures.bytes_per_client_round / 1024,
-                  figures.epsilon, sum(figures.dropouts.values()), figures.abandoned, figures.seconds_per_round)
+                  figures.epsilon, figures.epsilon_noise, figures.single_holder_seen,
+                  figures.leak.both[-1] if figures.leak and figures.leak.both else None,
+                  sum(figures.dropouts.values()), figures.abandoned, figures.seconds_per_round)
                  for name, figures in settings.items())
     lines = {name: points for name, points in evaluated.items() if points}
     yield Section(title="Federated rounds", note="by setting; AUC on the test window where a round was evaluated",
                   columns=("setting", "rounds", "AUC", "best round", "KiB a client and round", "epsilon a row",
-                           "clients lost", "rounds given up", "s a round"), rows=rows,
+                           "epsilon of the noise", "only holder seen", "held rows proven", "clients lost",
+                           "rounds given up", "s a round"), rows=rows,
                   curve=Curve(x="round", y="AUC", lines=lines) if lines else None)
+
+
+def _deployed(settings: Mapping[str, ServerAppSummary]) -> Section | None:
+    if not settings:
+        return None
+    rows = tuple((name, led.rounds, led.auc_validation, led.predicted_over_observed, led.bytes_per_client_round / 1024,
+                  led.epsilon, led.epsilon_noise, led.single_holder_seen) for name, led in settings.items())
+    return Section(title="Deployed federated rounds", note="AUC and calibration on the nodes' own later rows",
+                   columns=("setting", "rounds", "AUC", "predicted / observed", "KiB a client and round",
+                            "epsilon a row", "epsilon of the noise", "only holder seen"), rows=rows)
 
 
 def _log_drift(run: Path) -> Section | None:

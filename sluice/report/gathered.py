@@ -10,7 +10,7 @@ from contracts.summaries import summary
 from contracts.summaries.bundle import BundleSummary
 from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.features import FeaturesSummary
-from contracts.summaries.federated import FederateSummary
+from contracts.summaries.federated import FederateSummary, ServerAppSummary
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
@@ -26,6 +26,7 @@ JOBS = {
     "prerank": "sluice prerank",
     "bundle": "sluice bundle",
 }
+OF_FLOWER = "-flower"
 OF_FEDERATED = ("features", "leaks", "bundle")
 
 
@@ -55,14 +56,23 @@ def _jobs(out: Artifacts) -> dict[str, object]:
         "bundle": summary.read(out.out / "bundle_job", BundleSummary),
         "federated": federated and federated.federated,
         "settings": federated and federated.settings,
+        "deployed": deployed(out.out) or None,
     }
+
+
+def deployed(folder: Path) -> dict[str, ServerAppSummary]:
+    """Setting -> what a Flower ServerApp wrote of its rounds in OUT/federated."""
+    runs = sorted((folder / "federated" / "runs").glob(f"*{OF_FLOWER}"))
+    found = {run.name.removesuffix(OF_FLOWER): summary.read(run, ServerAppSummary) for run in runs}
+    return {setting: led for setting, led in found.items() if led is not None}
 
 
 def missing(run: RunSummary) -> dict[str, str]:
     """Job -> why it is not in the report: the run's own reason where it has one, else the command that does it."""
     if run.days is not None:
         return {}
-    wanted = OF_FEDERATED if run.federated is not None and run.train is None else tuple(JOBS)
+    rounds = run.federated or run.deployed
+    wanted = OF_FEDERATED if rounds is not None and run.train is None else tuple(JOBS)
     left_out = run.skipped or {}
     absent = {name: f"not done here; run `{JOBS[name]}`" for name in wanted if getattr(run, name) is None}
     return {name: reason for name, reason in absent.items() if name not in left_out} | left_out

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contracts.summaries.crosses import CrossesSummary
-from contracts.summaries.federated import FederatedFigures
+from contracts.summaries.federated import FederatedFigures, ServerAppSummary
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.train import ChannelsSummary, RankerSummary, TuneSummary
@@ -161,13 +161,29 @@ def print_prerank(prerank: PrerankSummary, console: Console) -> None:
 def print_federated(federated: FederatedFigures, console: Console) -> None:
     """One row per setting: quality, bytes on the wire of a client and round, what its answers give away."""
     table = Table("setting", "test AUC", "KiB a client and round", "epsilon a row", "composed", "share kept",
-                  "epsilon of the noise", title="federated")
+                  "epsilon of the noise", "only holder seen", "held rows proven", title="federated")
     for name, auc in federated.auc.items():
         size = federated.bytes_per_client_round.get(name)
         spent = [_epsilon(name, epsilons) for epsilons in (federated.epsilon, federated.epsilon_composed)]
         table.add_row(name, figure(auc), figure(size and size / 1024), *spent, figure(federated.kept.get(name)),
-                      figure(federated.epsilon_noise.get(name)))
+                      figure(federated.epsilon_noise.get(name)), figure(federated.single_holder_seen.get(name)),
+                      figure(federated.proven.get(name)))
     console.print(table)
+    for sentence in federated.warnings:
+        console.print(f"  {sentence}", highlight=False)
+
+
+def print_deployed(setting: str, led: ServerAppSummary, console: Console) -> None:
+    """What the rounds of a deployment came to, and what they say of a client."""
+    table = Table("setting", "rounds", "best round", "AUC of later rows", "predicted / observed",
+                  "KiB a client and round", "epsilon a row", "epsilon of the noise", "only holder seen",
+                  title="deployed")
+    table.add_row(setting, str(led.rounds), str(led.best_round), figure(led.auc_validation),
+                  figure(led.predicted_over_observed), figure(led.bytes_per_client_round / 1024),
+                  _epsilon(setting, {setting: led.epsilon}), figure(led.epsilon_noise), figure(led.single_holder_seen))
+    console.print(table)
+    for sentence in led.warnings:
+        console.print(f"  {sentence}", highlight=False)
 
 
 def _epsilon(name: str, epsilons: Mapping[str, float | None]) -> str:

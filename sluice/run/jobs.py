@@ -16,6 +16,7 @@ from contracts.errors import ConfigError
 from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.features import FeaturesSummary
+from contracts.summaries.federated import ServerAppSummary
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.pair_rates import PairRatesSummary
 from contracts.summaries.prerank import PrerankSummary
@@ -220,7 +221,9 @@ def run_deployed(config: Config, setting: str, out: Artifacts, console: Console)
     from federated.jobs import federate_job
 
     parts = federate_job.deployed_parts(config, out, setting)
-    run = RunSummary(name=config.name, bundle=build_bundle(federate_job.served_config(config), parts, console, out))
+    led = summary.required(out.out / "federated" / "runs" / f"{setting}-flower", ServerAppSummary, "flwr run .")
+    run = RunSummary(name=config.name, deployed={setting: led},
+                     bundle=build_bundle(federate_job.served_config(config), parts, console, out))
     summary.write(out.out, run)
     return run
 

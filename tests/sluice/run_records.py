@@ -17,7 +17,15 @@ from contracts.summaries.crosses import (
     VariantFigures,
 )
 from contracts.summaries.features import ExampleRows, FeatureRows, FeaturesSummary, Ingested
-from contracts.summaries.federated import BothWays, FederatedFigures, FederateSummary, RoundFigures, SettingFigures
+from contracts.summaries.federated import (
+    BothWays,
+    FederatedFigures,
+    FederateSummary,
+    LeakCurve,
+    RoundFigures,
+    ServerAppSummary,
+    SettingFigures,
+)
 from contracts.summaries.leaks import FieldFigures, LeaksSummary, SuspectedField, ValueGroup
 from contracts.summaries.pair_rates import GraphFigures, PairRateBytes, PairRatesSummary
 from contracts.summaries.prerank import FrontierPoint, PreRankerFigures, PrerankSummary
@@ -160,14 +168,25 @@ def setting(aucs: dict[int, float | None], **changes: Any) -> SettingFigures:
 
 
 def federated() -> FederateSummary:
-    settings = {"cpp2": setting({1: None, 2: 0.61, 4: 0.6666}),
+    leak = LeakCurve(rounds=(1, 4), unions=(0.0, 0.0125), sums=(0.0, 0.25), both=(0.0, 0.3125))
+    settings = {"cpp2": setting({1: None, 2: 0.61, 4: 0.6666}, leak=leak, single_holder_seen=0.0831),
                 "central": setting({1: None, 4: 0.7}, bytes_per_phase={}, bytes_by_formula_per_phase={})}
     figures = FederatedFigures(
         auc={"cpp2": 0.6666, "central": 0.7}, bytes_per_client_round={"cpp2": 281_234.0},
         bytes_by_formula={"cpp2": 280_000.0}, epsilon={"cpp2": 2.708}, epsilon_composed={"cpp2": 221.5},
-        epsilon_noise={"cpp2": 7.25}, auc_validation={"cpp2": 0.66}, kept={"cpp2": 0.88, "central": 1.0},
+        epsilon_noise={"cpp2": 7.25}, single_holder_seen={"cpp2": 0.0831}, proven={"cpp2": 0.3125},
+        warnings=("cpp2: a row's only holder is seen",), auc_validation={"cpp2": 0.66},
+        kept={"cpp2": 0.88, "central": 1.0},
         seconds_per_round=1.0, dropouts=0, served="cpp2")
     return FederateSummary(federated=figures, clients=9, settings=settings, seconds=9.0)
+
+
+def deployed(**changes: Any) -> ServerAppSummary:
+    figures = {
+        "rounds": 4, "history": (), "bytes_per_client_round": 2048.0, "bytes_per_phase": {}, "best_round": 3,
+        "auc_validation": 0.6543, "predicted_over_observed": 1.0321, "epsilon": 2.708, "epsilon_noise": 7.25,
+        "single_holder_seen": 0.0831, "warnings": ("cpp2: a row's only holder is seen",)}
+    return ServerAppSummary(**figures | changes)
 
 
 def write_jobs(folder: Path, *names: str) -> Artifacts:

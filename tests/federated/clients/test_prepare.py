@@ -102,6 +102,7 @@ def test_a_client_has_its_latest_rows_up_to_the_limit_and_nobody_elses(tmp_path)
         latest = client_files.read_client(folder, number)
         assert (latest.candidate.ids == batch.candidate.ids[-5:]).all()
         assert not latest.user.any()
+        assert len(client_files.read_client(folder, number, client_files.LATER).label) <= 5
 
 
 def test_fewer_users_than_a_round_has_clients_are_refused(tmp_path):

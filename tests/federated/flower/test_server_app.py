@@ -47,7 +47,7 @@ def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     main(grid_of(folder, "cpp5"), Context(1, 1, {}, RecordDict(), settings))
     written = summary.required(folder / "runs" / "cpp5-flower", ServerAppSummary, "flwr run .")
     assert written.rounds == 2
-    assert [entry.clients for entry in written.history] == [3, 3]  # six nodes are two cohorts of at most four
+    assert [entry.clients for entry in written.history] == [6, 6]  # six nodes are one cohort of at least four
     assert written.best_round == 2
     assert written.auc_validation == written.history[1].auc_validation
     assert written.auc_by_cohort == (written.auc_validation,)
@@ -55,6 +55,8 @@ def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     assert written.predicted_over_observed_by_cohort == (written.predicted_over_observed,)
     assert written.bytes_per_client_round == pytest.approx(
         sum(sent.up + sent.down for sent in written.bytes_per_phase.values()))
+    assert (written.epsilon, written.single_holder_seen, written.epsilon_noise) == (0.0, 0.0, None)
+    assert written.warnings == ()
 
 
 def test_items_are_counted_once_when_the_rounds_are_done(folder, tmp_path, monkeypatch):

@@ -80,6 +80,18 @@ def test_who_deals_shares_that_do_not_open_is_left_out_of_the_next_attempt(world
     assert (found[0].flat() == alone[0].flat()).all()
 
 
+def test_who_sends_words_that_are_no_counts_is_in_no_sum_that_is_taken(world):
+    setup, folder, (rows, dense) = world
+    exchange = Meddling(clients_of(folder), "train", 4, lambda reply: {"words": reply["words"] ^ np.uint32(0x5A5A5A5A)})
+    found = count_scores(setup, exchange, range(CLIENTS), rows, dense, 1)
+    last = {number for phase, number, message, _ in exchange.sent
+            if phase == "train" and message["round"] == exchange.sent[-1][2]["round"]}
+    assert 4 not in last
+    assert len(last) >= CLIENTS - CLIENTS // 3
+    alone = count_scores(setup, LocalExchange(clients_of(folder)), sorted(last), rows, dense, 1)
+    assert (found[0].flat() == alone[0].flat()).all()
+
+
 def test_too_few_clients_are_counted_by_nobody(world):
     setup, folder, (rows, dense) = world
     lost = LocalExchange(clients_of(folder), {"train": set(range(8))})

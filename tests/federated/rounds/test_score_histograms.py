@@ -9,6 +9,7 @@ import torch
 from contracts.errors import DataError, ProtocolError
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import SamplesByUser, federated_spec
+from federated.protocol.local_update import LocalUpdate, update_words
 from federated.protocol.plan import ATTEMPTS
 from federated.rounds.score_histograms import (
     BINS,
@@ -85,6 +86,21 @@ def test_a_model_goes_down_as_a_vector_and_counts_come_up(world):
     update = HistogramTrainer(other, spec, batch, True).train(ATTEMPTS, np.empty(0, int), np.empty((0, 1)), vector)
     sent = Histograms.of_flat(plan.fixed.decode(plan.fixed.encode(update.dense)), item_count(spec))
     assert (sent.flat() == count(networks, spec, batch).flat()).all()
+
+
+def test_the_largest_count_that_a_client_may_have_arrives_whole_and_a_larger_one_is_refused(world):
+    _, spec, networks, _ = world
+    config = small_world.config(max_samples=40_000, clients=3)
+    plan = histogram_plan(HISTOGRAMS, config, spec, networks, PUBLISHED[:8])
+    counts = np.zeros(plan.dense)
+    counts[:3] = 40_000, 16_384, 1
+    update = LocalUpdate(np.zeros((0, 1)), np.zeros(0, np.int64), counts, 40_000, 40_000, 0.0)
+    nothing = np.empty(0, dtype=np.int64)
+    words = update_words(plan, plan.update_layout(nothing), nothing, update)
+    assert (plan.fixed.decode(words[: plan.dense]) == counts).all()
+    counts[0] += 1
+    with pytest.raises(ProtocolError, match=r"a count of 40001 exceeds federated.max_samples 40000"):
+        update_words(plan, plan.update_layout(nothing), nothing, update)
 
 
 def test_a_round_about_scores_says_nothing_of_items(world):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,15 @@ from federated.clients import prepare
 from federated.clients.row_space import RowSpace
 from federated.privacy import skellam
 from federated.protocol.messages import PHASES
-from federated.rounds.setting_figures import figures_of, noise_epsilon, round_line, rows_held, side_by_side
+from federated.rounds.setting_figures import (
+    figures_of,
+    noise_epsilon,
+    privacy_of,
+    round_line,
+    rows_held,
+    side_by_side,
+    warnings_of,
+)
 from federated.rounds.training import FederatedRun
 from tests.federated import small_world
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, plan
@@ -72,11 +82,38 @@ def test_the_default_round_ties_less_than_one_row_in_a_hundred_to_its_only_holde
     default = Federated()
     history = [entry(1, clients=default.clients)]
     figures = figures_of(training(plan("per_row", "cpp2"), folder, history), config, folder)
-    assert figures.single_holder_seen == pytest.approx(0.0068, abs=1e-4)
+    assert figures.single_holder_seen == pytest.approx(0.0025, abs=1e-4)
     half = training(plan("per_row", "cpp2"), folder, [entry(1, clients=20)])
     assert figures_of(half, config, folder).single_holder_seen == pytest.approx(0.083, abs=1e-3)
     assert figures_of(training(plan("union", "cpp5"), folder, history), config, folder).single_holder_seen == 0.0
     assert figures_of(training(plan("none", "all"), folder, history), config, folder).single_holder_seen is None
+
+
+def test_a_population_too_small_to_hide_a_rows_only_holder_is_said_with_its_cure(prepared):
+    config, folder = prepared
+    said = {}
+    for clients in (20, 36, 37, 48):
+        made = figures_of(training(plan("per_row", "cpp2"), folder, [entry(1, clients=clients), entry(2, clients=99)]),
+                          config, folder)
+        together = side_by_side(config, {"cpp2": made})
+        assert together.single_holder_seen == {"cpp2": made.single_holder_seen}
+        assert together.proven == {"cpp2": None}
+        said[clients] = together.warnings
+    assert not said[37]
+    assert not said[48]
+    assert "of 20 clients" in said[20][0]
+    assert "odds of 8.3%" in said[20][0]
+    assert "with 37 clients" in said[36][0]
+    assert "no number of clients hides it" in warnings_of("cpp1", 1.0, 48)[0]
+    assert warnings_of("fedavg", None, 3) == warnings_of("cpp5", 0.0, 3) == ()
+
+
+def test_what_a_server_alone_can_say_is_what_the_figures_say(prepared):
+    config, folder = prepared
+    run = training(plan("per_row", "cpp2"), folder, [entry(1)])
+    figures = figures_of(run, config, folder)
+    for name, value in asdict(privacy_of(run, config.federated.delta)).items():
+        assert getattr(figures, name) == value
 
 
 def test_rows_held_are_those_that_a_mean_client_uses(prepared):

@@ -14,6 +14,7 @@ from federated.clients.availability import alternating
 from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.plan import ATTEMPTS
 from federated.protocol.round_client import RoundClient
+from federated.protocol.round_server import OpenedRound
 from federated.rounds import training
 from federated.rounds.training import POPULATION, RUN_NAME, FederatedRun
 from tests.federated.local_exchange import IDENTITIES, FixedTrainer, LocalExchange
@@ -140,6 +141,25 @@ def test_who_deals_shares_that_do_not_open_costs_one_attempt_and_is_asked_no_mor
     assert [entry.clients for entry in run.history] == [CLIENTS - 1] * 3
 
 
+def test_who_sends_words_that_are_no_update_spoils_no_model_and_is_asked_no_more(tmp_path):
+    """Nobody sees whose words they are: it is found by leaving some out, while rounds go on."""
+    of, liar = plan("union", "cpp5", clients=CLIENTS), 4
+    sound = {n: RoundClient(of, c.trainer, None, identity=c.masks.identity)
+             for n, c in made(replace(of, rule="latest"), tmp_path).items()}
+    exchange = Meddling(sound, "train", liar, lambda reply: {"words": reply["words"] ^ np.uint32(0x5A5A5A5A)})
+    opened: list[OpenedRound] = []
+    run = FederatedRun(plan=of, exchange=exchange, population=CLIENTS, folder=tmp_path / "run", seed=1,
+                       rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32), cohorts=True,
+                       on_opened=opened.append)
+    run.run(6, lambda rows, dense: {}, 99, lambda entry: None)
+    assert run.suspicion.found == {liar}
+    assert run.history[0].abandoned
+    assert not any(liar in each.finished for each in opened)
+    assert opened[-1].finished == [n for n in range(CLIENTS) if n != liar]
+    for each in opened:
+        assert each.samples == sum(3 + n for n in each.finished)
+
+
 def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
     of = plan("union", "cpp5", rule="holders", clients=4)
     exchange = LocalExchange(made(replace(of, rule="latest"), tmp_path))
@@ -177,9 +197,11 @@ def test_a_server_that_denies_one_clients_upload_does_not_get_its_gradient(tmp_p
     exchange = Replaying(made(of, tmp_path))
     run = started(of, exchange, tmp_path)
     run.available = None
-    run.run(2, lambda rows, dense: {}, 99, lambda entry: None)
-    assert [entry.lost for entry in run.history] == [{}, {"train": 1}]
-    assert "helped to open its upload" in exchange.refusals[-1]
+    with pytest.raises(RoundAbandoned, match="no sum of 11 clients"):  # of another model than its masks are bound to
+        run.run(2, lambda rows, dense: {}, 99, lambda entry: None)
+    assert [entry.lost for entry in run.history] == [{}]
+    assert sum("helped to open its upload" in refusal for refusal in exchange.refusals) == ATTEMPTS
+    assert [client for phase, client, *_ in exchange.sent if phase == "train"].count(exchange.victim) == 1
 
 
 def test_a_run_of_another_name_begins_anew_for_all_its_clients(tmp_path):
@@ -233,12 +255,12 @@ def test_counts_of_groups_add_up_to_the_whole(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("there", "groups"), [
-    (range(CLIENTS), 3),  # twelve clients in rounds of at most five: three groups of four, each of which comes
+    (range(CLIENTS), 3),  # twelve clients in rounds of at least four: three groups, each of which comes
     ((0, 4, 7, 11), 1),  # too few of each: they come together all the same
     ((0, 1, 2, 3, 5, 6, 8), 2),  # too few of some
 ])
 def test_clients_of_cohorts_always_come_together(tmp_path, there, groups):
-    of = plan("union", "all", clients=5)
+    of = plan("union", "all", clients=4)
     sound = {n: RoundClient(of, c.trainer, None, identity=c.masks.identity)
              for n, c in made(replace(of, rule="latest"), tmp_path).items()}
     seen = set()

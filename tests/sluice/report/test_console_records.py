@@ -69,7 +69,14 @@ def test_a_run_tells_crosses_frontier_costs_and_rounds(tmp_path: Path) -> None:
     assert len(frontier.rows) == len(prerank.frontier)
     assert frontier.curve is not None
     assert {row[0] for row in found["Field costs"].rows} == set(prerank.costs)
-    assert [row[0] for row in found["Federated rounds"].rows] == list(records.federated().settings)
+    rounds = found["Federated rounds"]
+    assert [row[0] for row in rounds.rows] == list(records.federated().settings)
+    assert rounds.rows[0][rounds.columns.index("only holder seen")] == 0.0831
+    assert rounds.rows[0][rounds.columns.index("held rows proven")] == 0.3125
+    assert "Deployed federated rounds" not in found
+    summary.write(tmp_path / "federated" / "runs" / "cpp2-flower", records.deployed())
+    led = by_title(tmp_path)["Deployed federated rounds"]
+    assert dict(zip(led.columns, led.rows[0], strict=True))["predicted / observed"] == 1.0321
 
 
 def test_versions_of_the_registry_are_told_with_what_became_of_them(tmp_path: Path) -> None:

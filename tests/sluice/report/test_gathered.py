@@ -53,6 +53,14 @@ def test_a_federated_run_lacks_nothing_of_central_training(tmp_path: Path) -> No
     assert missing(gathered(tmp_path)) == {}
 
 
+def test_rounds_of_a_deployment_are_found_by_their_setting(tmp_path: Path) -> None:
+    records.write_jobs(tmp_path, "features", "leaks", "bundle")
+    assert gathered(tmp_path).deployed is None
+    summary.write(tmp_path / "federated" / "runs" / "cpp5-flower", records.deployed())
+    assert gathered(tmp_path).deployed == {"cpp5": records.deployed()}
+    assert missing(gathered(tmp_path)) == {}
+
+
 def test_a_damaged_summary_is_named(tmp_path: Path) -> None:
     out = records.write_jobs(tmp_path, "features", "bundle")
     (out.features / summary.FILE).write_text("{}")

@@ -202,6 +202,17 @@ def test_a_federated_run_has_its_tables_and_its_curve(tmp_path: Path) -> None:
         assert shown in text
 
 
+def test_what_federated_rounds_say_of_a_client_is_in_the_report_also_of_a_deployment(tmp_path: Path) -> None:
+    made = records.federated()
+    summary.write(tmp_path, RunSummary(name="films", federated=made.federated, settings=made.settings))
+    summary.write(tmp_path / "federated" / "runs" / "cpp2-flower", records.deployed())
+    text = text_of(tmp_path)
+    for shown in ("only holder seen", "0.0831", "0.3125", "by sums", "0.25", "1.032", "0.6543",
+                  "Deployed federated rounds", "nobody but the clients"):
+        assert shown in text
+    assert text.count("only holder is seen") == 2
+
+
 def test_days_with_drifting_tastes_are_a_plot(tmp_path: Path) -> None:
     shares = {"updates itself": 0.8, "trained once": 0.7}
     days = tuple(PlatformDay(day=number, share_of_oracle=shares, standard_error=shares, champion="a", refused="",

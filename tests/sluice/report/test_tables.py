@@ -11,6 +11,7 @@ from sluice.report.tables import (
     novelty_slices,
     print_channels,
     print_crosses,
+    print_deployed,
     print_federated,
     print_leaks,
     print_models,
@@ -80,6 +81,18 @@ def test_a_setting_without_a_bound_is_not_one_that_spends_nothing():
     assert "221.5" in text
     central = next(line for line in text.splitlines() if "central" in line)
     assert "unbounded" not in central
+
+
+def test_what_rounds_say_of_a_client_is_in_the_tables_and_what_is_too_much_in_words():
+    made = records.federated().federated
+    for text in (printed(lambda console: print_federated(made, console)),
+                 printed(lambda console: print_deployed("cpp2", records.deployed(), console))):
+        for shown in ("only holder seen", "0.0831", "epsilon of the noise", "7.25", "2.708",
+                      "cpp2: a row's only holder is seen"):
+            assert shown in text
+    assert "0.3125" in printed(lambda console: print_federated(made, console))
+    nothing = records.deployed(epsilon=None, single_holder_seen=None, warnings=())
+    assert "unbounded" in printed(lambda console: print_deployed("cpp1", nothing, console))
 
 
 def test_suspected_fields_are_warned_of_and_what_was_not_looked_at_is_said():
