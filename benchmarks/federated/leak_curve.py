@@ -20,7 +20,7 @@ import numpy as np
 from federated.privacy.index_policy import POLICIES, IndexPolicy
 from federated.privacy.leak_curve import LeakWatch
 from federated.privacy.privacy_cost import single_holder_seen
-from federated.rounds.cohorts import Cohorts
+from federated.rounds.cohorts import of_rounds
 
 POPULATION, ROWS, TYPICAL = 600, 2000, 40
 
@@ -38,10 +38,11 @@ class Case:
 
 
 CASES = (
-    Case("cpp2", 20, False), Case("cpp2", 40, False), Case("cpp2", 40, True), Case("cpp2", 40, True, 0.05),
-    Case("cpp4", 40, False), Case("cpp4", 40, True), Case("cpp5", 20, False), Case("cpp5", 40, False),
-    Case("cpp5", 40, True), Case("cpp5", 40, True, 0.05), Case("cpp2", 40, True, there=0.9),
-    Case("cpp2", 40, True, there=0.5), Case("cpp5", 40, True, there=0.9), Case("cpp5", 40, True, there=0.5),
+    Case("cpp2", 20, False), Case("cpp2", 48, False), Case("cpp2", 48, True), Case("cpp2", 48, True, 0.05),
+    Case("cpp2", 48, True, there=0.9), Case("cpp2", 48, True, there=0.5),
+    Case("cpp4", 48, False), Case("cpp4", 48, True),
+    Case("cpp5", 20, False), Case("cpp5", 48, False), Case("cpp5", 48, True), Case("cpp5", 48, True, 0.05),
+    Case("cpp5", 48, True, there=0.9), Case("cpp5", 48, True, there=0.5),
 )
 
 
@@ -61,7 +62,7 @@ def watched(case: Case, rounds: int, seed: int = 1) -> LeakWatch:
     held = holdings(drawn)
     permanent = drawn.random(held.shape) < np.where(held, policy.p1, policy.p2)
     watch = LeakWatch(held, rounds)
-    cohorts = Cohorts(POPULATION, POPULATION // case.clients, seed, least=case.clients // 2, most=2 * case.clients)
+    cohorts = of_rounds(POPULATION, case.clients, policy, seed, 2 * case.clients)
     for _ in range(rounds):
         there = np.flatnonzero(drawn.random(POPULATION) < case.there)
         groups = cohorts.there(there.tolist()) if case.cohorts else [drawn.choice(there, case.clients, replace=False)]

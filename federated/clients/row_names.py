@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID
 from contracts.features.vocabulary import Vocabulary
 from federated.clients.row_space import RowSpace
@@ -19,7 +20,7 @@ NAME_BYTES = 8
 
 def row_names(space: RowSpace, vocabularies: Mapping[str, Vocabulary]) -> np.ndarray:
     """uint64 per private place, in order. Rows of a table without a vocabulary are named by their id, which hashing
-    gave them."""
+    gave them. Raises DataError on a vocabulary of another size than its table: ids are no names."""
     names = [_hashed(table, _values(table, stop - start, vocabularies))
              for table, (start, stop) in zip(space.private_tables, space.private_ranges(), strict=True)]
     return np.concatenate([np.empty(0, dtype=np.uint64), *names])
@@ -27,8 +28,11 @@ def row_names(space: RowSpace, vocabularies: Mapping[str, Vocabulary]) -> np.nda
 
 def _values(table: str, rows: int, vocabularies: Mapping[str, Vocabulary]) -> list[bytes]:
     keys = vocabularies.get(table)
-    if keys is None or len(keys) != rows:
+    if keys is None:
         return [b"#%d" % number for number in range(FIRST_ID, FIRST_ID + rows)]
+    if len(keys) != rows:
+        raise DataError(f"table {table!r} has {rows} rows of its own and its vocabulary {len(keys)} values: public "
+                        "files of two preparations; run `sluice federate` anew, and hand out the whole folder public/")
     return [str(key).encode() for key in keys.keys().to_pylist()]
 
 

@@ -10,11 +10,25 @@ from functools import cached_property
 
 import numpy as np
 
+from federated.privacy import privacy_cost
+from federated.privacy.index_policy import IndexPolicy
+
 
 def whole_groups(population: int, least: int, most: int) -> int:
     """How many groups, each of at least `least` clients and fewer than twice as many, where the population has so many;
     more where a group would exceed `most`."""
     return max(1, population // least, -(-population // most))
+
+
+def of_rounds(
+    population: int, clients: int, policy: IndexPolicy, seed: int, most: int, min_clients: int = 1
+) -> Cohorts:
+    """Those of a run whose rounds have `clients`: of so many at least, and of no more than `most`, for whom its words
+    have room. Where some are missing, half of a round's clients come alone, if they are so many that a row's only
+    holder is hardly ever the only one to name it."""
+    enough = min(clients, privacy_cost.clients_that_hide(policy) or 0)
+    least = max(min_clients, -(-clients // 2), enough)
+    return Cohorts(population, whole_groups(population, clients, most), seed, least, most)
 
 
 @dataclass(frozen=True)

@@ -31,12 +31,11 @@ from federated.averaging.averaging import BY_CLIENTS, row_steps
 from federated.averaging.fedlaavg import LatestAverage
 from federated.averaging.server_optimizer import ServerOptimizer
 from federated.clients.availability import Availability
-from federated.privacy import privacy_cost
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ACCEPTED, MEAN_SAMPLES, PHASES, RUN_BYTES, VOIDED, Exchange, Message, scalar
 from federated.protocol.plan import ATTEMPTS, TOGETHER, Plan
 from federated.protocol.round_server import Holders, OpenedRound, RoundServer
-from federated.rounds.cohorts import Cohorts, whole_groups
+from federated.rounds.cohorts import Cohorts, of_rounds
 from federated.rounds.suspicion import Suspicion
 from federated.secure_aggregation.roster_consistency import quorum
 
@@ -246,13 +245,9 @@ class FederatedRun:
 
     @cached_property
     def _cohorts(self) -> Cohorts:
-        """Of a round's clients at least, and of no more than the words have room for. Where some are missing, half of
-        them come alone, if they are so many that a row's only holder is hardly ever the only one to name it."""
         plan = self.plan
         most = max(plan.clients, plan.fixed.most_clients(plan.max_samples))
-        enough = min(plan.clients, privacy_cost.clients_that_hide(plan.policy) or 0)
-        least = max(plan.min_clients, -(-plan.clients // 2), enough)
-        return Cohorts(self.population, whole_groups(self.population, plan.clients, most), self.seed, least, most)
+        return of_rounds(self.population, plan.clients, plan.policy, self.seed, most, plan.min_clients)
 
     def _further(self, chosen: list[int]) -> Mapping[int, Message]:
         if self.latest is None:
@@ -270,9 +265,15 @@ class FederatedRun:
         steps = row_steps(
             self.plan.rule, opened.rows, opened.row_weights, opened.dense_weight, self.heat, self.largest_heat
         )
-        rows = self.optimizer.step("rows", steps, opened.row_weights > 0)
+        rows = self.optimizer.step("rows", steps, self._trained(opened))
         dense = self.optimizer.step("dense", opened.dense / max(opened.dense_weight, 1.0))
         self.rows, self.dense = self.rows + rows.astype(np.float32), self.dense + dense.astype(np.float32)
+
+    def _trained(self, opened: OpenedRound) -> np.ndarray:
+        """bool per row: under noise, which hides who used which, all that the round named."""
+        if self.plan.noise:
+            return np.isin(np.arange(self.plan.space), opened.places[opened.finished[0]], assume_unique=True)
+        return opened.row_weights > 0
 
     def best(self) -> RoundFigures:
         """The round that is served: the one with the best validation AUC, else the last."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from contracts.errors import DataError
 from contracts.features.vocabulary import Vocabulary
 from federated.clients.prepare import federated_spec
 from federated.clients.row_names import row_names
@@ -36,3 +38,11 @@ def test_rows_of_a_table_without_vocabulary_are_named_by_their_id():
     space = RowSpace(federated_spec(small_world.config(), small_world.spec()), 10)
     assert (row_names(space, {}) == row_names(space, {})).all()
     assert len(np.unique(row_names(space, {}))) == len(space.private_places)
+
+
+def test_a_vocabulary_of_another_size_than_its_table_is_refused():
+    """Ids in place of names would move when the vocabulary grows, and answers with them."""
+    space = RowSpace(federated_spec(small_world.config(), small_world.spec()), 10)
+    keys = [small_world.key("item", number) for number in range(small_world.ITEMS + 1)]
+    with pytest.raises(DataError, match=f"{small_world.ITEMS} rows of its own and its vocabulary {len(keys)} values"):
+        row_names(space, {"item": Vocabulary.of(keys, "string")})

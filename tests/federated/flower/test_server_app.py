@@ -13,6 +13,7 @@ from contracts.errors import DataError, FederatedError
 from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
 from federated.clients import client_files, prepare
+from federated.clients.availability import of_config
 from federated.flower import server_app
 from federated.flower.client_app import app as client_app
 from federated.flower.in_process_grid import InProcessGrid
@@ -101,6 +102,19 @@ def test_nodes_are_waited_for_and_too_few_are_refused(folder):
     assert wait_for_clients(seats_of(folder, "cpp5"), 6, seconds=0.0) == list(range(6))
     with pytest.raises(FederatedError, match="nodes of 6 clients are connected and 7 are wanted"):
         wait_for_clients(seats_of(folder, "cpp5"), 7, seconds=0.0)
+
+
+def test_a_deployment_follows_the_availability_of_its_configuration(folder, tmp_path):
+    config = small_world.config(clients=4, population=6, neighbours=4, settings=("cpp5", "fedlaavg"), served="cpp5",
+                                availability="alternating", availability_period=4)
+    pattern, came = of_config(config.federated, list(range(6)), config.seed), list[set[int]]()
+    for setting in ("cpp5", "fedlaavg"):
+        training = started(public_setup(folder, setting, config), seats_of(folder, setting), tmp_path / setting)
+        training.on_opened = lambda opened: came.append(set(opened.finished))
+        training.run(4, lambda rows, dense: {}, 9, lambda entry: None)
+    expected = [set(pattern(number)) for number in range(1, 5)]
+    assert came == 2 * expected
+    assert expected[0] != expected[2]
 
 
 def test_nodes_start_anew_under_other_ids_join_and_leave_between_rounds(folder, tmp_path):

@@ -23,6 +23,17 @@ def test_an_answer_given_twice_or_for_a_past_round_is_refused(tmp_path):
             client.handle(phase, {ROUND: np.array(number), "clients": np.array(9, np.int32)}, memory)
 
 
+@pytest.mark.parametrize("policy", ["cpp5", "cpp1"])
+def test_where_the_whole_union_is_named_clients_that_hold_other_rows_say_the_same(tmp_path, policy):
+    """And under cpp1 they do not: what is compared tells them apart."""
+    exchange = LocalExchange(clients(plan("union" if policy == "cpp5" else "per_row", policy), tmp_path))
+    run(exchange.clients[100].plan, exchange)
+    assert len({client.trainer.held().tobytes() for client in exchange.clients.values()}) == len(exchange.clients)
+    named = {reply["chosen"].tobytes() for phase, _, _, reply in exchange.sent if phase == "choose"}
+    asked = {message["rows"].tobytes() for phase, _, message, _ in exchange.sent if phase == "train"}
+    assert (len(named) == len(asked) == 1) == (policy == "cpp5")
+
+
 def test_a_second_story_about_the_survivors_gets_nothing(tmp_path):
     of = plan("union", "cpp5")
     exchange = LocalExchange(clients(of, tmp_path))

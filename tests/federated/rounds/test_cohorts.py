@@ -11,7 +11,7 @@ import pytest
 from contracts.config.federated import Federated
 from federated.privacy.index_policy import POLICIES
 from federated.privacy.privacy_cost import RARELY, clients_that_hide, single_holder_seen
-from federated.rounds.cohorts import Cohorts, whole_groups
+from federated.rounds.cohorts import Cohorts, of_rounds, whole_groups
 from federated.secure_aggregation.fixed_point import FixedPoint
 
 COHORTS = Cohorts(population=50, count=5, seed=3, least=6, most=20)
@@ -75,13 +75,12 @@ def test_by_default_less_than_one_row_in_a_hundred_is_tied_to_its_only_holder_in
     """That has as many clients as it takes (37 under cpp2), with all there, or some missing, or a fifth of a phase late
     (federated.enough)."""
     default, policy = Federated(), POLICIES[level]
-    most = FixedPoint(default.clip).most_clients(default.max_samples)
-    fewest = clients_that_hide(policy)
+    most, fewest = FixedPoint(default.clip).most_clients(default.max_samples), clients_that_hide(policy)
     assert fewest is not None
     assert fewest <= default.clients * default.enough
     drawn = random.Random(2)
     for population in range(default.clients, 700):
-        cohorts = Cohorts(population, whole_groups(population, default.clients, most), 1, fewest, most)
+        cohorts = of_rounds(population, default.clients, policy, 1, most, default.min_clients)
         for there in (range(population), drawn.sample(range(population), max(fewest, population * 9 // 10))):
             smallest = min(map(len, cohorts.there(list(there))))
             assert single_holder_seen(policy, 1, smallest - 1) < RARELY

@@ -160,6 +160,21 @@ def test_who_sends_words_that_are_no_update_spoils_no_model_and_is_asked_no_more
         assert each.samples == sum(3 + n for n in each.finished)
 
 
+def test_under_noise_an_optimiser_of_the_server_moves_all_rows_that_a_round_named(tmp_path):
+    """Counts are not sent: what lies in their place is noise, of either sign."""
+    of = plan("union", "scope", rule="plain", clients=CLIENTS, noise=100.0, noise_norm=1e6)
+    sound = {n: RoundClient(of, c.trainer, None, identity=c.masks.identity)
+             for n, c in made(plan("union", "scope", rule="latest"), tmp_path).items()}
+    opened: list[OpenedRound] = []
+    run = FederatedRun(plan=of, exchange=LocalExchange(sound), population=CLIENTS, folder=tmp_path / "run", seed=1,
+                       rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32),
+                       optimizer=ServerOptimizer("adam", 0.1), on_opened=opened.append)
+    run.run(1, lambda rows, dense: {}, 99, lambda entry: None)
+    named = opened[0].places[0]
+    assert 0 < len(named) < SPACE
+    assert (run.rows.any(axis=1) == np.isin(np.arange(SPACE), named)).all()
+
+
 def test_a_round_waits_while_too_few_clients_are_there(tmp_path):
     of = plan("union", "cpp5", rule="holders", clients=4)
     exchange = LocalExchange(made(replace(of, rule="latest"), tmp_path))
