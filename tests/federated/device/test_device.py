@@ -19,7 +19,9 @@ from tests.federated import small_world
 from tests.federated.device.small_device import raw_events
 
 ROOT = Path(__file__).parents[3]
-FOREIGN = ("pyspark", "pysail", "flwr", "torch_geometric", "faiss", "mlflow", "sklearn", "scipy", "grpc")
+FOREIGN = (
+    "pyspark", "pysail", "flwr", "typer", "rich", "torch_geometric", "faiss", "mlflow", "sklearn", "scipy", "grpc",
+)
 ALONE = """
 import json, sys
 from pathlib import Path
