@@ -23,7 +23,8 @@ class RoundFigures(Record):
     `kept`: share of the clients' samples that were trained on; `loss`: their mean log loss before the step they were in
     (None with noise, which hides both). `union`: private rows in scope; `declared`: mean rows that a client trained.
     `lost`: phase -> clients that were lost in it; `abandoned`: attempts before this one, and of those that
-    came so far, the clients whose uploads were there (`abandoned_uploads`); `waited`: slots in which too
+    came so far, the clients whose uploads were there (`abandoned_uploads`); `left_out`: clients that were not asked,
+    since sums with them were none (federated/rounds/suspicion.py); `waited`: slots in which too
     few clients could be reached, in this run so far. AUCs where the round was evaluated.
     """
 
@@ -37,6 +38,7 @@ class RoundFigures(Record):
     seconds_per_phase: dict[str, float]
     abandoned: int
     abandoned_uploads: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()
     bytes: dict[str, BothWays]
     waited: int
     seconds: float

@@ -105,10 +105,11 @@ def side_by_side(config: Config, settings: dict[str, SettingFigures]) -> Federat
 
 
 def round_line(entry: RoundFigures) -> str:
-    """A round in a line: what is known of loss and AUC."""
+    """A round in a line: what is known of loss and AUC, and who was left out."""
     known = {"loss": entry.loss, "auc": entry.auc_validation}
+    left_out = f", left out since sums with them were none: {list(entry.left_out)}" if entry.left_out else ""
     return f"round {entry.round}" + "".join(
-        f", {name} {value:.4f}" for name, value in known.items() if value is not None)
+        f", {name} {value:.4f}" for name, value in known.items() if value is not None) + left_out
 
 
 def bytes_by_formula(training: FederatedRun) -> dict[str, tuple[float, float]]:

@@ -27,6 +27,11 @@ class Suspicion:
     left_out: set[int] = field(default_factory=set)
     _spoilt: bool = False
 
+    @property
+    def not_asked(self) -> tuple[int, ...]:
+        """Sorted: those of the last group that were left out, and all that were found."""
+        return tuple(sorted(self.left_out | self.found))
+
     def begin_round(self) -> None:
         """What follows is the first attempt of a round."""
         self._spoilt = False

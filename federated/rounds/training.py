@@ -173,7 +173,8 @@ class FederatedRun:
                 lost={phase: len(lost) for phase, lost in opened.lost.items() if lost},
                 seconds_per_phase=opened.seconds, abandoned=unique % ATTEMPTS,
                 abandoned_uploads=tuple(self._abandoned), bytes=self.counted.take(),
-                waited=self.waited, seconds=seconds, **(evaluate(self.rows, self.dense) if evaluated else {}),
+                left_out=self.suspicion.not_asked, waited=self.waited, seconds=seconds,
+                **(evaluate(self.rows, self.dense) if evaluated else {}),
             )
             self.history.append(entry)
             self._save(number)

@@ -157,3 +157,4 @@ def test_what_a_hundred_rounds_cost_is_what_the_documentation_says(clients, epsi
 def test_a_line_says_what_is_known_of_a_round():
     assert round_line(entry(4, auc_validation=0.61)) == "round 4, loss 0.5000, auc 0.6100"
     assert round_line(entry(4, loss=None)) == "round 4"
+    assert round_line(entry(4, loss=None, left_out=(3, 7))).endswith("sums with them were none: [3, 7]")

@@ -156,6 +156,8 @@ def test_who_sends_words_that_are_no_update_spoils_no_model_and_is_asked_no_more
     assert run.history[0].abandoned
     assert not any(liar in each.finished for each in opened)
     assert opened[-1].finished == [n for n in range(CLIENTS) if n != liar]
+    assert run.history[-1].left_out == (liar,)
+    assert all(liar in entry.left_out for entry in run.history)
     for each in opened:
         assert each.samples == sum(3 + n for n in each.finished)
 
