@@ -198,7 +198,7 @@ def train(
     loaded, artifacts = opened(config, out)
     if workers > 1:  # refused before they are started
         jobs.check_before_training(loaded, artifacts)
-    start_several(workers, sys.argv[1:])
+    start_several(workers, sys.argv[1:], (artifacts.out / "models", artifacts.channels))
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     if is_first():
         print_models(result.models, console(), result.ranker_reason)

@@ -3,6 +3,8 @@ and writes."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 import os
 import sys
@@ -13,16 +15,21 @@ from pathlib import Path
 from contracts.errors import ConfigError
 from sluice.run import final_error
 
-RESTARTS = 3  # of all processes when one dies
+RESTARTS = 3  # of all processes when one dies, without anything reached in between
 RESTARTED = "SLUICE_RESTART_COUNT"
+PATIENCE = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"  # seconds that torch leaves processes that were told to end, 30 by itself
+CHECKPOINT_SECONDS = 600  # of which a large checkpoint on a slow disk needs many
+REACHED = ("*/summary.json", "*/checkpoints*/[0-9]*/progress.json")  # a model that is made, or where one stands
 
 
-def start_several(workers: int, arguments: Sequence[str]) -> None:
+def start_several(workers: int, arguments: Sequence[str], folders: Sequence[Path] = ()) -> None:
     """Runs so many processes of `sluice` with these arguments, as torchrun does, and ends as they do; returns in each
     of them, and where one process is enough.
 
-    When one dies, all are started anew, up to RESTARTS times; an error of its own, or one that comes again in the next
-    start (sluice/run/final_error.py), ends all at once, with its exit code.
+    When one dies, all are started anew, and up to RESTARTS times in a row without a new checkpoint or a finished model
+    in one of the `folders`; an error of its own, or one that comes again in the next start
+    (sluice/run/final_error.py), ends all at once, with its exit code. A signal to this process reaches all, who have
+    CHECKPOINT_SECONDS to end.
     """
     if workers == 1 or "WORLD_SIZE" in os.environ:
         return
@@ -31,22 +38,24 @@ def start_several(workers: int, arguments: Sequence[str]) -> None:
         file = Path(name, "error")
         os.environ[final_error.VARIABLE] = str(file)
         try:
-            code = _until_done(workers, arguments, file)
+            code = _until_done(workers, arguments, file, folders)
         finally:
             del os.environ[final_error.VARIABLE]
     raise SystemExit(code)
 
 
-def _until_done(workers: int, arguments: Sequence[str], file: Path) -> int:
+def _until_done(workers: int, arguments: Sequence[str], file: Path, folders: Sequence[Path]) -> int:
     """The exit code of the last start; after a signal to this process, which all get, as a shell says it."""
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # who died is said below
+    os.environ.setdefault(PATIENCE, str(CHECKPOINT_SECONDS))
     launch = parse_args(["--standalone", f"--nproc-per-node={workers}", "--max-restarts=0", "-m", "sluice.cli",
                          *arguments])
-    for restart in range(RESTARTS + 1):
+    left, newest = RESTARTS, _newest(folders)
+    for restart in itertools.count():
         os.environ[RESTARTED] = str(restart)
         final_error.make(file)
         try:
@@ -59,7 +68,21 @@ def _until_done(workers: int, arguments: Sequence[str], file: Path) -> int:
             if code is not None:
                 return code
             print(f"sluice: process {error.get_first_failure()[0]} of {workers} died", file=sys.stderr, flush=True)
+        before, newest = newest, _newest(folders)
+        left = (RESTARTS if newest > before else left) - 1
+        if left < 0:
+            break
+    print(f"sluice: {RESTARTS} restarts in a row came to no new checkpoint; this was the last", file=sys.stderr)
     return 1
+
+
+def _newest(folders: Sequence[Path]) -> int:
+    """Time in ns of what was reached last, 0 before anything was. A file may go while it is looked at."""
+    found = 0
+    for path in (path for folder in folders for pattern in REACHED for path in folder.glob(pattern)):
+        with contextlib.suppress(FileNotFoundError):
+            found = max(found, path.stat().st_mtime_ns)
+    return found
 
 
 def refuse_several(job: str) -> None:
