@@ -70,7 +70,7 @@ ROOMS = {
     "models.evaluation": "examples layers networks",
     "models.examples": "",
     "models.inference": "examples layers networks",
-    "models.interactions": "evaluation",
+    "models.interactions": "distributed evaluation training",
     "models.jobs":
         "distributed evaluation examples inference interactions layers networks pair_rates retrieval sequences "
         "tracking training",
@@ -80,8 +80,8 @@ ROOMS = {
     "models.optimisation": "distributed examples layers",
     "models.pair_rates": "distributed evaluation examples layers networks optimisation tracking training",
     "models.preranking": "evaluation examples layers networks optimisation pair_rates training",
-    "models.retrieval": "examples interactions networks sequences training",
-    "models.sequences": "interactions layers",
+    "models.retrieval": "distributed examples interactions networks sequences training",
+    "models.sequences": "distributed interactions layers",
     "models.tracking": "",
     "models.training": "distributed evaluation examples layers optimisation",
     "models.tuning": "distributed evaluation examples jobs networks pair_rates tracking training",

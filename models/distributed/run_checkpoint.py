@@ -20,7 +20,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -73,6 +73,7 @@ class Progress(Kept):
 
 
 Reached = TypeVar("Reached", bound=Kept)
+Result = TypeVar("Result")
 
 
 class State(NamedTuple):
@@ -87,14 +88,16 @@ class State(NamedTuple):
 class RunCheckpoint:
     """Of one run in `folder`, every `seconds` and at SIGTERM; `resume` takes up what is there.
 
-    `identity` is what `Kept` says; `command` is the one that takes an optional `--resume`.
+    `identity` is what `Kept` says; `command` is the one that takes an optional `--resume`. `alone`: this process works
+    by itself, and others wait until it is done.
     """
 
     def __init__(
         self, folder: Path, seconds: float, identity: Identity, resume: bool = False, command: str = "sluice train",
+        alone: bool = False,
     ) -> None:
         self.folder, self.seconds, self.identity, self.resume = folder, seconds, dict(identity), resume
-        self.command = command
+        self.command, self.alone = command, alone
         self._last, self._told = time.monotonic(), False
         self._before: Any = signal.SIG_DFL
 
@@ -119,6 +122,9 @@ class RunCheckpoint:
         due = world.rank == 0 and time.monotonic() - self._last >= self.seconds
         return STOP * self._told + due
 
+    def _by_first(self, action: Callable[[], Result]) -> Result:
+        return action() if self.alone else by_first(action)
+
     def fits(self) -> bool:
         """Whether there is a checkpoint of this very run."""
         newest = self._folders()[-1:]
@@ -132,7 +138,7 @@ class RunCheckpoint:
         """Of this run; None where there is none, or a new start is wanted. Raises ConfigError for another run's,
         DataError for one that is damaged."""
         folders = self._folders() if self.resume else []
-        text = by_first(lambda: (folders[-1] / PROGRESS).read_text("utf-8") if folders else None)
+        text = self._by_first(lambda: (folders[-1] / PROGRESS).read_text("utf-8") if folders else None)
         if text is None:
             return None
         try:
@@ -157,14 +163,15 @@ class RunCheckpoint:
 
     def write(self, progress: Kept, state: State, world: World) -> None:
         """All processes together. Raises SluiceError where it cannot be written; those before it stay whole."""
-        number = by_first(lambda: 1 + max([int(path.name) for path in self._folders()], default=0))
+        number = self._by_first(lambda: 1 + max([int(path.name) for path in self._folders()], default=0))
         draft = self.folder / f".{number:06d}"
         try:
-            by_first(lambda: self._emptied(draft))
+            self._by_first(lambda: self._emptied(draft))
             self._write_part(draft, state, world)
-            wait_for_all()
+            if not self.alone:
+                wait_for_all()
             made = progress.model_copy(update={"processes": world.size, "identity": self.identity})
-            by_first(lambda: self._publish(draft, made))
+            self._by_first(lambda: self._publish(draft, made))
         except (OSError, SafetensorError) as error:
             shutil.rmtree(draft, ignore_errors=True)
             raise SluiceError(self._unwritten(number, error)) from error
@@ -222,7 +229,7 @@ class RunCheckpoint:
 
     def clear(self) -> None:
         """What the run made is written: nothing is left to take up."""
-        by_first(lambda: shutil.rmtree(self.folder, ignore_errors=True))
+        self._by_first(lambda: shutil.rmtree(self.folder, ignore_errors=True))
 
     def _folders(self) -> list[Path]:
         return sorted(path for path in self.folder.glob("[0-9]*") if (path / PROGRESS).exists())

@@ -6,8 +6,10 @@ the ids), parity.parquet (sampled histories and what the model says of them, for
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +27,13 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID
 from contracts.summaries import summary
 from contracts.summaries.train import ChannelSummary
+from models.distributed.run_checkpoint import Identity, RunCheckpoint, named
 from models.interactions import event_log
 from models.interactions.evaluate import evaluate
 from models.interactions.event_log import EventLog
 from models.interactions.retriever import Fitted, Retriever
 from models.interactions.splits import Split
+from models.jobs.resume import kept_alone
 from models.jobs.training_task import TrainingTask
 from models.retrieval import registry
 from models.retrieval.factorisation import Als, Bpr, require_library
@@ -41,6 +45,7 @@ from models.sequences.sequence_retriever import SequenceRetriever
 from models.training import checkpoint
 
 PARITY_USERS, PARITY_ITEMS = 64, 10
+Keep = Callable[[Path, Identity], RunCheckpoint | None]  # of a folder and what the run is
 
 
 def check_channels(config: Config) -> None:
@@ -64,22 +69,28 @@ def train_channels(task: TrainingTask) -> dict[str, ChannelSummary]:
     made: dict[str, ChannelSummary] = {}
     for number, (name, channel) in enumerate(wanted.items()):
         task.on_progress("channels", number, len(wanted))
-        made[name] = train_channel(name, channel, log, task.out.channel(name), task.seed, task.force)
+        made[name] = train_channel(name, channel, log, task.out.channel(name), task.seed, task.force,
+                                   functools.partial(kept_alone, task))
     task.on_progress("channels", len(wanted), len(wanted))
     return made
 
 
 def train_channel(
-    name: str, channel: Channel, log: EventLog, folder: Path, seed: int, force: bool = False
+    name: str, channel: Channel, log: EventLog, folder: Path, seed: int, force: bool = False, keep: Keep | None = None,
 ) -> ChannelSummary:
-    """Into `folder`. Raises ConfigError for settings that the model does not have."""
+    """Into `folder`. Models that are trained epoch by epoch are kept there by `keep`. Raises ConfigError for settings
+    that the model does not have, SluiceError after a SIGTERM, when all is written."""
     settings = registry.settings(name, channel.settings)
     digest = _digest(name, settings, log, seed)
     known = summary.read(folder, ChannelSummary)
     if known is not None and known.digest == digest and not force and (folder / CHANNEL_PARITY).exists():
         return known
     (folder / summary.FILE).unlink(missing_ok=True)
-    model = _as_carried(registry.build(name, seed, channel.settings))
+    built = registry.build(name, seed, channel.settings)
+    kept = keep(folder, _identity(name, settings, digest, seed)) if keep else None
+    if isinstance(built, SequenceRetriever | LightGcn):
+        built.kept = kept
+    model = _as_carried(built)
     fitted = model.fit(log.split)
     _save(model, folder / WEIGHTS)
     (folder / CHANNEL_SETTINGS).write_text(settings.model_dump_json(indent=1), encoding="utf-8")
@@ -87,6 +98,8 @@ def train_channel(
     _write_parity(model, log, folder / CHANNEL_PARITY)
     made = _figures(model, fitted, log.split, digest)
     summary.write(folder, made)
+    if kept:
+        kept.clear()
     return made
 
 
@@ -136,6 +149,11 @@ def _write_parity(model: Retriever, log: EventLog, path: Path) -> None:
         BEST_ITEMS: [keys.take(places).to_pylist() for places in best.indices.numpy()],
         SCORES: best.values.tolist(),
     }), path)
+
+
+def _identity(name: str, settings: BaseModel, digest: str, seed: int) -> dict[str, str]:
+    """What a checkpoint is of; `digest` changes with the actions as well."""
+    return {"model": name, "seed": str(seed), "actions": digest[:12], **named("settings", settings)}
 
 
 def _digest(name: str, settings: BaseModel, log: EventLog, seed: int) -> str:

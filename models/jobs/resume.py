@@ -19,7 +19,7 @@ from contracts.errors import DataError
 from contracts.summaries import summary
 from contracts.summaries.summary import FILE, Kind
 from models.distributed import data_parallel
-from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named, short
+from models.distributed.run_checkpoint import CHECKPOINTS, Identity, RunCheckpoint, named, short
 from models.jobs.training_task import TrainingTask
 
 APART = {"models", "ranker", "warm_start", "checkpoint_minutes"}  # settings that no model's weights depend on
@@ -81,6 +81,16 @@ def kept_run(task: TrainingTask, name: str, member: int = 0) -> RunCheckpoint | 
     folder = task.out.model(name) / (f"{CHECKPOINTS}-{member}" if member else CHECKPOINTS)
     kept = RunCheckpoint(folder, 60.0 * minutes, known, task.resume)
     kept.resume = kept.resume or (data_parallel.restarted() and data_parallel.by_first(kept.fits))
+    return kept
+
+
+def kept_alone(task: TrainingTask, folder: Path, known: Identity) -> RunCheckpoint | None:
+    """As `kept_run`, in `folder`, of what the first process trains by itself while the others wait."""
+    minutes = task.config.train.checkpoint_minutes
+    if not minutes:
+        return None
+    kept = RunCheckpoint(folder / CHECKPOINTS, 60.0 * minutes, {"sluice": _sluice(), **known}, task.resume, alone=True)
+    kept.resume = kept.resume or (data_parallel.restarted() and kept.fits())
     return kept
 
 

@@ -2,8 +2,8 @@
 
     E_k+1 = D^-1/2 A D^-1/2 E_k,   E = mean of E_0 .. E_layers,   score = e_user . e_item;   trained on BPR
 
-Weights of the best validation NDCG@10 are kept. A user without training actions scores by an untrained vector, as the
-model has nothing else to say.
+Weights of the best validation NDCG@10 are kept; a fit that was ended in the middle goes on from its checkpoint. A user
+without training actions scores by an untrained vector, as the model has nothing else to say.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.interactions.action_matrix import action_matrix, compressed_rows, sparse
 from models.interactions.interactions import Interactions
+from models.interactions.kept_fit import FitProgress, KeptFit
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Split
 from models.interactions.validation import BestEpoch, validation_ndcg
@@ -41,6 +43,8 @@ class LightGcnSettings(BaseModel):
 class LightGcn:
     """One seed gives one fit."""
 
+    kept: RunCheckpoint | None = None  # where a fit is taken up from and written to
+
     def __init__(self, settings: LightGcnSettings, seed: int) -> None:
         self.settings, self.seed = settings, seed
 
@@ -49,27 +53,48 @@ class LightGcn:
         from torch_geometric.nn.models import LightGCN
 
         torch.manual_seed(self.seed)
-        s, start, log = self.settings, time.perf_counter(), split.train
+        s, begin, log = self.settings, time.perf_counter(), split.train
         model = LightGCN(log.users + log.table, s.width, s.layers, normalize=False)
-        graph, pairs = _graph(log), torch.from_numpy(np.stack([log.owners, log.items], 1))
+        graph = _graph(log)
         adam = torch.optim.Adam(model.parameters(), lr=s.learning_rate, fused=True)
-        best: BestEpoch[tuple[Tensor, ...]] = BestEpoch(s.patience * s.validate_every)
-        spent = 0.0
-        for epoch in range(1, s.epochs + 1):
-            begin = time.perf_counter()
-            for part in torch.randperm(len(pairs)).split(s.batch):
-                adam.zero_grad()
-                self._loss(model, graph, pairs[part], log).backward()
-                adam.step()
-            spent += time.perf_counter() - begin
-            if epoch % s.validate_every and epoch < s.epochs:
-                continue
-            self.users, self.items = model.get_embedding(graph).detach().split([log.users, log.table])
-            ndcg = validation_ndcg(self, split.validation)
-            if not best.goes_on(epoch, ndcg, lambda: (self.users, self.items, self._inward(model, graph))):
-                break
-        self.users, self.items, self.inward = best.state
-        return Fitted(time.perf_counter() - start, len(pairs) * epoch / spent, best.epoch)
+        best: BestEpoch[dict[str, Tensor]] = BestEpoch(s.patience * s.validate_every)
+        spent, seen = 0.0, 0
+        with KeptFit(self.kept, {"model": model}, adam, best) as run:
+            now = run.take_up()
+            while now.epoch <= s.epochs:
+                start, before = time.perf_counter(), now.rows
+                now = self._epoch(model, graph, adam, log, now, run)
+                spent, seen = spent + time.perf_counter() - start, seen + now.rows - before
+                if not self._goes_on(model, graph, split, now.epoch, best):
+                    break
+                now = FitProgress(epoch=now.epoch + 1)
+        self.users, self.items, self.inward = (best.state[name] for name in ("users", "items", "inward"))
+        return Fitted(time.perf_counter() - begin, seen / spent if seen else 0.0, best.epoch)
+
+    def _epoch(self, model: torch.nn.Module, graph: Tensor, adam: torch.optim.Optimizer, log: Interactions,
+               now: FitProgress, run: KeptFit) -> FitProgress:
+        """From where `now` stands in the epoch to its end."""
+        pairs = torch.from_numpy(np.stack([log.owners, log.items], 1))
+        run.begin_epoch(now)
+        parts = torch.randperm(len(pairs)).split(self.settings.batch)
+        run.go_on(now)
+        for part in parts[now.batch:]:
+            adam.zero_grad()
+            self._loss(model, graph, pairs[part], log).backward()
+            adam.step()
+            now = now.model_copy(update={"batch": now.batch + 1, "rows": now.rows + len(part)})
+            run.keep(now)
+        return now
+
+    def _goes_on(self, model: torch.nn.Module, graph: Tensor, split: Split, epoch: int,
+                 best: BestEpoch[dict[str, Tensor]]) -> bool:
+        """After an epoch, which is validated when its turn has come."""
+        if epoch % self.settings.validate_every and epoch < self.settings.epochs:
+            return True
+        vectors = model.get_embedding(graph).detach()  # type: ignore[operator]
+        self.users, self.items = vectors.split([split.train.users, split.train.table])
+        return best.goes_on(epoch, validation_ndcg(self, split.validation), lambda: {
+            "users": self.users, "items": self.items, "inward": self._inward(model, graph)})
 
     def _loss(self, model: torch.nn.Module, graph: Tensor, pairs: Tensor, log: Interactions) -> Tensor:
         user, item = pairs.T

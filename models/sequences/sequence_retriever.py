@@ -17,9 +17,11 @@ from torch import Tensor, nn
 
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import UNKNOWN
+from models.distributed.run_checkpoint import RunCheckpoint
 from models.interactions.interactions import Interactions
+from models.interactions.kept_fit import FitProgress, KeptFit
 from models.interactions.retriever import Fitted
-from models.interactions.splits import Split
+from models.interactions.splits import Holdout, Split
 from models.interactions.validation import BestEpoch, validation_ndcg
 from models.sequences import length_buckets, sampled_softmax
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
@@ -60,6 +62,8 @@ class SequenceRetriever:
     """`on_epoch(epoch, loss, validation NDCG@10)` after each validation. Raises SluiceError on a loss that is not
     finite."""
 
+    kept: RunCheckpoint | None = None  # where a fit is taken up from and written to
+
     def __init__(self, settings: SequenceSettings, seed: int, on_epoch: OnEpoch | None = None) -> None:
         self.settings, self.seed, self.on_epoch = settings, seed, on_epoch
         self.network: SequenceEncoder
@@ -67,47 +71,63 @@ class SequenceRetriever:
     def fit(self, split: Split) -> Fitted:
         """One seed gives one fit on one machine."""
         torch.manual_seed(self.seed)
-        s, begin, spent = self.settings, time.perf_counter(), 0.0
+        s, begin, spent, seen = self.settings, time.perf_counter(), 0.0, 0
         trained = SequenceEncoder(split.train.table, s.encoder)
-        self.network, self.updates = copy.deepcopy(trained), 0
-        averaged = self.network
+        averaged = self.network = copy.deepcopy(trained)
         adam = torch.optim.AdamW(trained.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay,
                                  betas=(0.9, s.second_moment), fused=True)
         best: BestEpoch[dict[str, Tensor]] = BestEpoch(s.patience * s.validate_every)
-        for epoch in range(1, s.epochs + 1):
-            start = time.perf_counter()
-            loss = self._epoch(trained, averaged, adam, split.train, epoch)
-            spent += time.perf_counter() - start
-            if epoch % s.validate_every and epoch < s.epochs:
-                continue
-            ndcg = validation_ndcg(self, split.validation)
-            if self.on_epoch:
-                self.on_epoch(epoch, loss, ndcg)
-            if not best.goes_on(epoch, ndcg, lambda: copy.deepcopy(averaged.state_dict())):
-                break
+        with KeptFit(self.kept, {"trained": trained, "averaged": averaged}, adam, best) as run:
+            now = run.take_up()
+            while now.epoch <= s.epochs:
+                start, before = time.perf_counter(), now.rows
+                now = self._epoch(trained, adam, split.train, now, run)
+                spent, seen = spent + time.perf_counter() - start, seen + now.rows - before
+                if not self._goes_on(split.validation, now, best):
+                    break
+                now = FitProgress(epoch=now.epoch + 1, updates=now.updates)
         averaged.load_state_dict(best.state)
-        rows = int(np.maximum(np.minimum(split.train.lengths, s.encoder.length + 1) - 1, 0).sum())
-        return Fitted(time.perf_counter() - begin, rows * epoch / spent, best.epoch)
+        return Fitted(time.perf_counter() - begin, seen / spent if seen else 0.0, best.epoch)
 
-    def _epoch(self, trained: SequenceEncoder, averaged: SequenceEncoder, adam: torch.optim.Optimizer,
-               log: Interactions, epoch: int) -> float:
-        s, total, rows = self.settings, 0.0, 0
+    def _goes_on(self, validation: Holdout, now: FitProgress, best: BestEpoch[dict[str, Tensor]]) -> bool:
+        """After an epoch, which is validated when its turn has come."""
+        if now.epoch % self.settings.validate_every and now.epoch < self.settings.epochs:
+            return True
+        ndcg = validation_ndcg(self, validation)
+        if self.on_epoch:
+            self.on_epoch(now.epoch, now.total / max(now.rows, 1), ndcg)
+        return best.goes_on(now.epoch, ndcg, lambda: copy.deepcopy(self.network.state_dict()))
+
+    def _epoch(self, trained: SequenceEncoder, adam: torch.optim.Optimizer, log: Interactions, now: FitProgress,
+               run: KeptFit) -> FitProgress:
+        """From where `now` stands in the epoch to its end."""
+        s, made = self.settings, list(self._batches(log, now.epoch))
         trained.train()
-        made = list(self._batches(log, epoch))
-        for number, batch in enumerate(made):
-            adam.param_groups[0]["lr"] = s.learning_rate * self._pace((epoch - 1 + number / len(made)) / s.epochs)
-            adam.zero_grad()
-            users = trained(self._some_unknown(batch.items)).flatten(0, 1)[batch.place]
-            loss = sampled_softmax.loss(users, trained, batch.target,
-                                        sampled_softmax.negatives(log.table, s.negatives))
-            loss.backward()
-            adam.step()
-            self.updates += 1
-            average(averaged, trained, min(s.averaging, self.updates / (self.updates + 9)))
-            total, rows = total + float(loss.detach()) * len(batch.target), rows + len(batch.target)
-        if not np.isfinite(total):
-            raise SluiceError(f"the loss of epoch {epoch} is not finite; lower learning_rate ({s.learning_rate:g})")
-        return total / max(rows, 1)
+        run.begin_epoch(now)
+        run.go_on(now)
+        for number, batch in enumerate(made[now.batch:], start=now.batch):
+            adam.param_groups[0]["lr"] = s.learning_rate * self._pace((now.epoch - 1 + number / len(made)) / s.epochs)
+            loss = self._update(trained, adam, batch, log.table)
+            updates, rows = now.updates + 1, len(batch.target)
+            average(self.network, trained, min(s.averaging, updates / (updates + 9)))
+            now = now.model_copy(update={"batch": number + 1, "updates": updates, "rows": now.rows + rows,
+                                         "total": now.total + loss * rows})
+            run.keep(now)
+        if not np.isfinite(now.total):
+            raise SluiceError(f"the loss of epoch {now.epoch} is not finite; lower learning_rate "
+                              f"({s.learning_rate:g})")
+        return now
+
+    def _update(self, trained: SequenceEncoder, adam: torch.optim.Optimizer, batch: length_buckets.SequenceBatch,
+                table: int) -> float:
+        """The mean loss of the batch, before it."""
+        adam.zero_grad()
+        users = trained(self._some_unknown(batch.items)).flatten(0, 1)[batch.place]
+        loss = sampled_softmax.loss(users, trained, batch.target,
+                                    sampled_softmax.negatives(table, self.settings.negatives))
+        loss.backward()
+        adam.step()
+        return float(loss.detach())
 
     def _batches(self, log: Interactions, epoch: int) -> Iterator[length_buckets.SequenceBatch]:
         random = np.random.default_rng([self.seed, epoch])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import functools
+import os
+import signal
 import sys
 from dataclasses import replace
 
@@ -10,11 +13,13 @@ import pytest
 from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, RECENT_ITEMS, SCORES, WEIGHTS
 from contracts.bundle.bundle import load_weights
 from contracts.config.stages import Channel
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, SluiceError
 from contracts.features import vocabulary
 from contracts.features.vocabulary import Vocabulary
+from models.distributed.run_checkpoint import STOP
 from models.interactions.event_log import EventLog
 from models.jobs.channel_training import train_channel
+from models.jobs.resume import kept_alone
 from models.jobs.train_job import train_models
 from models.retrieval.popularity import WEEK
 from tests.models.interaction_world import ITEMS, ring_split
@@ -81,3 +86,26 @@ def test_what_is_popular_of_late_is_counted_anew_where_times_have_changed(tmp_pa
         train_channel("recent_popularity", Channel(), EventLog(log.split._replace(train=part), log.items), tmp_path, 0)
         for part in (train, spread))
     assert first.digest != second.digest
+
+
+@pytest.mark.parametrize(("name", "settings"), [("sasrec", SMALL), ("light_gcn", {"epochs": 4, "batch": 64})])
+def test_a_channel_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, make_task, monkeypatch, name, settings):
+    """And one with other settings is refused."""
+    task, log, channel = make_task(checkpoint_minutes=60.0), ring_log(), Channel(settings=settings)
+    whole = train_channel(name, channel, log, tmp_path / "whole", 0)
+    kept = functools.partial(kept_alone, replace(task, resume=True))
+
+    def stopped(folder, identity):
+        found = kept(folder, identity)
+        monkeypatch.setattr(found, "wish", lambda world: os.kill(os.getpid(), signal.SIGTERM) or STOP)
+        return found
+
+    with pytest.raises(SluiceError, match="sluice train --resume"):
+        train_channel(name, channel, log, tmp_path / "broken", 0, keep=stopped)
+    assert (tmp_path / "broken" / "checkpoints").exists()
+    with pytest.raises(ConfigError, match=r"differs in actions.*settings\.epochs \(4 there, 5 now\)"):
+        train_channel(name, Channel(settings={**settings, "epochs": 5}), log, tmp_path / "broken", 0, keep=kept)
+    made = train_channel(name, channel, log, tmp_path / "broken", 0, keep=kept)
+    assert made.digest == whole.digest
+    assert (tmp_path / "broken" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
+    assert not (tmp_path / "broken" / "checkpoints").exists()
