@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from typing import NamedTuple
 
@@ -38,15 +39,19 @@ from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
 from models.tracking.tracking import Tracker
+from models.training.kept_parts import KeptParts
 from models.training.progress import OnProgress, batch_counter
 
 CARRIED = 600  # crosses carried per start node and layer
 DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient
 NAME = "crosses"
+COMMAND = "sluice crosses"
+COMPARED = f"{CHECKPOINTS}-comparison"
 
 
 class OpenComparison(NamedTuple):
-    """A search that is written down, and all that its comparison with baselines needs, here or in another process."""
+    """A search that is written down, and all that its comparison with baselines needs, here or in another process.
+    `digest` names the search; `resume` takes up a comparison that was ended."""
 
     config: Config
     out: Artifacts
@@ -54,6 +59,8 @@ class OpenComparison(NamedTuple):
     outcome: SearchOutcome
     seed: int
     found: CrossesSummary
+    digest: str
+    resume: bool
 
 
 def find_crosses(
@@ -79,26 +86,30 @@ def find_crosses(
         _write(out, search, digest)
         found = _summed_up(search, time.perf_counter() - begin)
         summary.write(out.crosses, found)
-        if kept:
+        wanted = config.crosses.compare_rows > 0
+        if kept and not wanted:
             kept.clear()
         track.metrics({"crosses": len(found.crosses), "seconds": found.seconds,
                        **{f"gain.{cross.name}": cross.gain for cross in found.crosses}})
         for path in sorted(path for path in out.crosses.iterdir() if path.is_file()):
             track.artifact(path)
         track.end()
-    wanted = config.crosses.compare_rows > 0
-    return found, OpenComparison(config, out, spec, search, chosen_seed, found) if wanted else None
+    return found, OpenComparison(config, out, spec, search, chosen_seed, found, digest, resume) if wanted else None
 
 
 def compare(search: OpenComparison) -> CrossesSummary:
-    """Adds to the summary what the crosses are worth beside baselines, and returns it."""
+    """Adds to the summary what the crosses are worth beside baselines, and returns it. Raises SluiceError after a
+    SIGTERM while a network is trained, when all is written."""
     begin = time.perf_counter()
-    comparison = compare_variants(search.config, search.out, search.spec, search.outcome, search.seed)
+    parts = _kept_parts(search)
+    comparison = compare_variants(search.config, search.out, search.spec, search.outcome, search.seed, parts)
     spent = time.perf_counter() - begin
     found = search.found.model_copy(update={
         **(dict(comparison) if comparison else {}), "seconds": search.found.seconds + spent,
         "phases": {**search.found.phases, "compare": spent}})
     summary.write(search.out.crosses, found)
+    parts.clear()
+    shutil.rmtree(search.out.crosses / CHECKPOINTS, ignore_errors=True)
     with Tracker(search.out.out, search.config.name) as tracker:
         track = tracker.start(f"{NAME} compared", {"seed": search.seed, "rows": found.compare_rows})
         track.metrics({f"auc.{name}": figures.auc for name, figures in (found.variants or {}).items()})
@@ -121,9 +132,20 @@ def _kept_run(config: Config, out: Artifacts, digest: str, seed: int, resume: bo
     minutes = config.train.checkpoint_minutes
     if not minutes:
         return None
-    identity = {"seed": str(seed), "examples": digest[:12], **named("crosses", config.crosses),
-                **named("train", config.train, {"checkpoint_minutes"})}
-    return RunCheckpoint(out.crosses / CHECKPOINTS, 60.0 * minutes, identity, resume, "sluice crosses")
+    identity = _identity(config, digest, seed)
+    return RunCheckpoint(out.crosses / CHECKPOINTS, 60.0 * minutes, identity, resume, COMMAND)
+
+
+def _kept_parts(search: OpenComparison) -> KeptParts:
+    """What the comparison has finished, beside the search's checkpoint, which stays until all is compared."""
+    minutes = search.config.train.checkpoint_minutes
+    return KeptParts(search.out.crosses / COMPARED if minutes else None, 60.0 * minutes,
+                     _identity(search.config, search.digest, search.seed), search.resume, COMMAND)
+
+
+def _identity(config: Config, digest: str, seed: int) -> dict[str, str]:
+    return {"seed": str(seed), "examples": digest[:12], **named("crosses", config.crosses),
+            **named("train", config.train, {"checkpoint_minutes"})}
 
 
 def without_crosses(spec: FeatureSpec) -> FeatureSpec:

@@ -77,6 +77,7 @@ def search(
     with kept or contextlib.nullcontext():
         while now.epoch <= settings.epochs:
             now = alternation.epoch(now, fit, holdout, seed, on_batch)
+            alternation.keep_end(now)
     return Searched(_adjacency(network), now.history, settings.epochs * fit.rows / now.seconds)
 
 
@@ -143,6 +144,11 @@ class _Alternation:
         if self.kept is not None and wish:
             reached = now.model_copy(update={"losses": tuple(losses.tolist())})
             self.kept.keep(wish, reached, self._state(), self.loop.world, f"batch {now.batch} of epoch {now.epoch}")
+
+    def keep_end(self, now: SearchProgress) -> None:
+        """Of the last epoch: what follows the search need not wait for another one."""
+        if self.kept is not None and now.epoch > self.settings.epochs:
+            self.kept.write(now, self._state(), self.loop.world)
 
     def _state(self) -> State:
         structure, kept = self.network.edges.structure, self.state.of({})

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
-from contracts.summaries.crosses import CrossComparison, SearchEpoch
+from contracts.summaries.crosses import CrossComparison, RepresentationFigures, SearchEpoch
+from models.cross_search import comparison as module
 from models.cross_search.columns import CrossColumns
 from models.cross_search.comparison import baseline_sets, compare_variants
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import Selected, folds_of
 from models.examples.batches import ExampleSet
+from models.training.kept_parts import KeptParts
 from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, parity_logit, write_examples
 
 PLANTED, SPEC = frozenset({0, 4}), crossed_spec().model_copy(update={"has_users": True})
@@ -95,3 +100,24 @@ def test_baselines_keep_to_the_budget_and_to_allowed_pairs(out: Artifacts) -> No
 
 def test_without_rows_there_is_no_comparison(out: Artifacts) -> None:
     assert compare_variants(config(compare_rows=0), out, SPEC, outcome(), seed=1) is None
+
+
+def test_a_comparison_that_was_stopped_finds_what_it_has_finished(
+    comparison: CrossComparison, out: Artifacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And trains the network that it was at, and those after it, to the same figures."""
+    real, begun = module.representation, []
+
+    def stopped_at_embedding(kind: str, *rest: Any) -> RepresentationFigures:
+        begun.append(kind)
+        if kind == "embedding" and begun.count(kind) == 1:
+            raise InterruptedError
+        return real(kind, *rest)
+
+    monkeypatch.setattr(module, "representation", stopped_at_embedding)
+    with pytest.raises(InterruptedError):
+        compare_variants(config(), out, SPEC, outcome(), 1, KeptParts(tmp_path / "kept", 60.0, {"run": "1"}))
+    monkeypatch.setattr(module, "logistic_variants", None)
+    again = KeptParts(tmp_path / "kept", 60.0, {"run": "1"}, resume=True)
+    assert compare_variants(config(), out, SPEC, outcome(), 1, again) == comparison
+    assert begun == ["none", "embedding", "embedding", "product"]

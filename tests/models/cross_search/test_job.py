@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import pickle
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,12 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
-from contracts.errors import ConfigError, DataError
+from contracts.errors import ConfigError, DataError, SluiceError
 from contracts.features import found_crosses
 from contracts.summaries.crosses import CrossesSummary
 from models.cross_search.job import compare, find_crosses
+from models.distributed.run_checkpoint import RunCheckpoint
+from models.distributed.world import World
 from tests.models.crossed_world import (
     FIELDS,
     crossed_columns,
@@ -157,3 +162,40 @@ def test_a_search_that_was_ended_goes_on_by_resume_and_no_other_does(tmp_path: P
     expected, _ = find_crosses(plain, whole)
     assert found.crosses == expected.crosses
     assert not (out.crosses / "checkpoints").exists()
+
+
+def told_to_end(monkeypatch: pytest.MonkeyPatch, update: int) -> None:
+    """By the kernel, before the end of that update of whatever is trained."""
+    real, done = RunCheckpoint.wish, itertools.count(1)
+
+    def wish(kept: RunCheckpoint, world: World) -> float:
+        if next(done) == update:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(kept, world)
+
+    monkeypatch.setattr(RunCheckpoint, "wish", wish)
+
+
+def test_a_comparison_that_was_told_to_end_goes_on_by_resume_without_another_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = config(epochs=1, compare_rows=1000)
+    wanted = wanted.model_copy(update={"train": wanted.train.model_copy(update={"patience": 2})})
+    out, whole = world(tmp_path / "out", pair_logit(0, 3)), world(tmp_path / "whole", pair_logit(0, 3))
+    _, undisturbed = find_crosses(wanted, whole)
+    assert undisturbed is not None
+    expected = compare(undisturbed)
+    _, comparison = find_crosses(wanted, out)
+    assert comparison is not None
+    with monkeypatch.context() as patch:
+        told_to_end(patch, 13)
+        with pytest.raises(SluiceError, match="`sluice crosses --resume` goes on"):
+            compare(comparison)
+    batches: list[int] = []
+    _, again = find_crosses(wanted, out, resume=True, on_progress=lambda _, done, __: batches.append(done))
+    assert not batches, "the search was done again"
+    assert again is not None
+    found = compare(pickle.loads(pickle.dumps(again)))
+    apart = {"seconds", "phases", "rows_per_second", "history"}
+    assert found.model_dump(exclude=apart) == expected.model_dump(exclude=apart)
+    assert not [*out.crosses.glob("checkpoints*")]
