@@ -157,10 +157,16 @@ def _calibrated(
 
 def _tower_recall(task: TrainingTask, items: Catalogue, clicked: Clicks) -> dict[str, TowerRecall]:
     ks = sorted({*RECALL_AT, task.config.retrieve.candidates})
-    return {str(k): TowerRecall(**shares) for k, shares in retrieval_recall.tower_recall(items, clicked, ks).items()}
+    found = retrieval_recall.tower_recall(items, clicked, ks, _device(task))
+    return {str(k): TowerRecall(**shares) for k, shares in found.items()}
 
 
 def _pre_rank_recall(task: TrainingTask, pre_ranker: PreRanker, items: Catalogue, clicked: Clicks) -> PreRankRecall:
     candidates, keep = task.config.retrieve.candidates, task.config.prerank.keep
-    shares = retrieval_recall.pre_rank_recall(pre_ranker, items, clicked, candidates, keep)
+    shares = retrieval_recall.pre_rank_recall(pre_ranker, items, clicked, candidates, keep, _device(task))
     return PreRankRecall(candidates=candidates, keep=keep, **shares)
+
+
+def _device(task: TrainingTask) -> torch.device:
+    """Where the catalogue is scored: where was trained."""
+    return data_parallel.resolve_device(task.config.train.device)

@@ -1,8 +1,8 @@
 """Where faiss works: on the GPUs that it sees, else on the CPU, and nobody has to say which.
 
 faiss-cpu sees none and lacks the classes for them; a faiss-gpu without a driver sees none either. What a GPU cannot
-take (too large for its memory, say) is searched on the CPU, with a warning. A GPU's index is no second file: the
-bundle's is copied to it when it is loaded.
+take (too large for its memory, say) is trained or searched on the CPU, with a warning. A GPU's index is no second file:
+the bundle's is copied to it when it is loaded.
 """
 
 from __future__ import annotations
@@ -51,27 +51,38 @@ def on_gpus(index: Any) -> GpuSearch | None:
     try:
         return GpuSearch(index)
     except RuntimeError as error:
-        log.warning("an index of %d vectors is searched on the CPU, since the GPU does not take it: %s", index.ntotal,
-                    str(error).splitlines()[-1])
+        _warn(f"an index of {index.ntotal} vectors is searched", error)
         return None
 
 
 def train(index: Any, vectors: np.ndarray) -> None:
     """Trains an index of lists, which finds their centroids on the GPUs where there are any."""
-    if not gpus():
-        index.train(vectors)
-        return
-    finder = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(index.d))  # faiss holds no reference to it
-    index.clustering_index = finder
+    if gpus():
+        try:
+            finder = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(index.d))  # faiss holds no reference to it
+            index.clustering_index = finder
+            index.train(vectors)
+            return
+        except RuntimeError as error:
+            _warn(f"an index is trained on {len(vectors)} vectors", error)
+        finally:
+            index.clustering_index = None
     index.train(vectors)
-    index.clustering_index = None
 
 
 def nearest(queries: np.ndarray, stored: np.ndarray, k: int) -> np.ndarray:
     """Rows [Q, k] of `stored` [N, d] with the largest inner products, every one of them computed."""
     if gpus() and k <= MAX_K:
-        return faiss.knn_gpu(_shared(), queries, stored, k, metric=faiss.METRIC_INNER_PRODUCT)[1]
+        try:
+            return faiss.knn_gpu(_shared(), queries, stored, k, metric=faiss.METRIC_INNER_PRODUCT)[1]
+        except RuntimeError as error:
+            _warn(f"the nearest of {len(stored)} vectors are searched", error)
     return faiss.knn(queries, stored, k, metric=faiss.METRIC_INNER_PRODUCT)[1]
+
+
+def _warn(what: str, error: RuntimeError) -> None:
+    """faiss says in its last line what went wrong; some of its errors are empty."""
+    log.warning("%s on the CPU, since the GPU does not take it: %s", what, (str(error).splitlines() or [""])[-1])
 
 
 def _resources() -> Any:

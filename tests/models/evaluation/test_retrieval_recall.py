@@ -109,3 +109,20 @@ def test_memory_is_that_of_a_block(monkeypatch) -> None:
         tower_recall(items, Clicks(torch.randn(50, 4), torch.arange(50)), (10,))
     largest = max(event.cpu_memory_usage / max(event.count, 1) for event in made.key_averages())
     assert largest < 50 * 20_000
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_says_what_a_cpu_says(towers, items, item_world) -> None:
+    clicked, device = clicks(towers, items, item_world.validation, limit=200), torch.device("cuda")
+    network = PreRanker(8, (4,)).eval()
+    for k, shares in tower_recall(items, clicked, (1, 5, 30), device).items():
+        assert shares == pytest.approx(tower_recall(items, clicked, (k,))[k], abs=0.005)
+    assert pre_rank_recall(network, items, clicked, 20, 5, device) == pytest.approx(
+        pre_rank_recall(network, items, clicked, 20, 5), abs=0.005)
+
+
+def test_scores_are_made_where_they_are_asked_for(towers, items, item_world) -> None:
+    """No product but on the device that is named; of what stands for a GPU only shapes are known."""
+    clicked = clicks(towers, items, item_world.validation, limit=40)
+    found = nearest_items(items.vectors, clicked.users.to("meta"), 5)
+    assert (found.device.type, found.shape) == ("meta", (40, 5))
