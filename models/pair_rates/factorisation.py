@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from models.layers.own_rows import drawn
 from models.pair_rates.graph import PairGraph
 
 INITIAL_STD = 0.05
@@ -27,7 +28,7 @@ class Factorisation(nn.Module):
     def __init__(self, graph: PairGraph, dim: int) -> None:
         super().__init__()
         self.width = dim + 1
-        self.values = nn.Parameter(torch.randn(graph.nodes, self.width) * INITIAL_STD)
+        self.values = nn.Parameter(drawn(graph.nodes, self.width, INITIAL_STD))
 
     def forward(self, graph: PairGraph, rows: Tensor, excluded: Tensor, generator: torch.Generator) -> Tensor:
         """Vectors [n, D] of distinct rows [n]."""
@@ -47,7 +48,7 @@ class TwoTowerPairs(nn.Module):
     def __init__(self, graph: PairGraph, dim: int) -> None:
         super().__init__()
         self.width = dim + 1
-        self.values = nn.Parameter(torch.randn(graph.nodes, dim) * INITIAL_STD)
+        self.values = nn.Parameter(drawn(graph.nodes, dim, INITIAL_STD))
         self.slots = nn.Parameter(torch.randn(len(graph.slots), dim) * INITIAL_STD)
         self.towers = nn.ModuleList(
             nn.Sequential(nn.Linear(dim, 2 * dim), nn.ReLU(), nn.Linear(2 * dim, self.width)) for _ in graph.slots

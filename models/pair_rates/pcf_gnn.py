@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import softmax
 
+from models.layers.own_rows import drawn
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.neighbour_sampling import Messages, sample
 
@@ -83,7 +84,7 @@ class PcfGnn(nn.Module):
     ) -> None:
         super().__init__()
         self.dim, self.neighbours, self.shrink = dim, neighbours, max(shrink, 1.0)
-        self.values = nn.Parameter(torch.randn(graph.nodes, dim) * INITIAL_STD)
+        self.values = nn.Parameter(drawn(graph.nodes, dim, INITIAL_STD))
         self.slots = nn.Parameter(torch.randn(len(graph.slots), dim) * INITIAL_STD)
         relations = [len(incoming) for incoming in graph.incoming]
         self.layers = nn.ModuleList(

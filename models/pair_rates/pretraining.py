@@ -12,6 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,8 +21,10 @@ from torch import Tensor
 from contracts.config.training import PairRates
 from contracts.errors import SluiceError
 from contracts.summaries.pair_rates import PretrainEpoch
+from models.distributed.kept_tensor import kept_copy
 from models.distributed.run_checkpoint import Kept, RunCheckpoint, State
 from models.distributed.world import ALONE
+from models.optimisation.optimisers import MANY_ROWS
 from models.optimisation.row_adam import RowAdam, row_gradient
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.loss import squared_sum, target
@@ -31,6 +34,7 @@ from models.training.run_state import random_states, restore_random_states
 
 HELD_OUT, MOST_HELD_OUT = 0.1, 200_000
 EVALUATION_EDGES = 16_384
+NOW, BEST = "now", "best"  # weights of a checkpoint
 SAMPLING = "sampling"  # the generator that draws neighbours
 CPU = torch.device("cpu")
 PLAIN = PairRates(weighting="n", pseudo_impressions=0.0)
@@ -69,7 +73,7 @@ def fit(
     `kept` is where the run is taken up from and written to. `on_batch(done, all)` counts the batches of the epoch.
     Raises SluiceError when the loss is not finite, and after a SIGTERM, when all is written.
     """
-    run = PretrainRun(network, graph, settings, seed, device)
+    run = PretrainRun(network, graph, settings, seed, device, kept.folder.parent if kept else None)
     now = run.take_up(kept)
     resumed, spent = len(run.history), 0.0
     with kept or contextlib.nullcontext():
@@ -96,18 +100,23 @@ def hold_out(graph: PairGraph, seed: int) -> tuple[Tensor, Tensor]:
 
 
 class PretrainRun:
-    """What one pre-training holds: the graph less its held-out edges, both optimisers, the best weights so far."""
+    """What one pre-training holds: the graph less its held-out edges, both optimisers, the best weights so far, of
+    which large ones lie in files of `folder`. From MANY_ROWS values on they have one second moment each."""
 
     def __init__(
         self, network: PairNetwork, graph: PairGraph, settings: PairRates, seed: int, device: torch.device = CPU,
+        folder: Path | None = None,
     ) -> None:
         self.network, self.settings, self.seed, self.device = network.to(device), settings, seed, device
+        self.folder = folder
         _, holdout = hold_out(graph, seed)
         self.whole, self.graph, self.holdout = graph.to(device), graph.without(holdout).to(device), holdout.to(device)
         self.train = self.graph.targets
         self.values = network.encoder.values
         dense = [parameter for parameter in network.parameters() if parameter is not self.values]
-        self.rows = RowAdam(self.values, settings.learning_rate, settings.weight_decay)  # type: ignore[arg-type]
+        self.table = next(name for name, each in network.named_parameters() if each is self.values)
+        self.rows = RowAdam(self.values, settings.learning_rate, settings.weight_decay,  # type: ignore[arg-type]
+                            by_row=graph.nodes >= MANY_ROWS)
         self.adam = torch.optim.AdamW(dense, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
         self.history: list[PretrainEpoch] = []
         self.best: dict[str, Tensor] = {}
@@ -204,7 +213,8 @@ class PretrainRun:
             PretrainEpoch(epoch=epoch, train_loss=train_loss, validation_loss=validation_loss, seconds=seconds))
         if epoch == min(self.history, key=lambda entry: entry.validation_loss).epoch:
             self.best_epoch = epoch
-            self.best = {name: tensor.to("cpu", copy=True) for name, tensor in self.network.state_dict().items()}
+            self.best = {name: kept_copy(tensor, self.best.get(name), self.folder)
+                         for name, tensor in self.network.state_dict().items()}
 
     def _keep(
         self, kept: RunCheckpoint | None, epoch: int, batch: int, sums: Tensor, drawn: torch.Generator
@@ -218,12 +228,19 @@ class PretrainRun:
 
     def state(self, drawn: torch.Generator) -> State:
         """Weights, the best ones, both optimisers' moments; generators."""
-        tensors = {f"now.{name}": tensor for name, tensor in self.network.state_dict().items()}
-        tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        tensors |= {f"rows.{name}": getattr(self.rows, name) for name in ("mean", "square", "seen")}
+        tensors = {f"{NOW}.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors |= {f"{BEST}.{name}": tensor for name, tensor in self.best.items()}
         for number, moments in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{number}.{name}": tensor for name, tensor in moments.items()}
-        return State({}, tensors, random_states() | {SAMPLING: drawn.get_state()})
+        rows = self._rows_state()
+        dense = {name: tensor for name, tensor in tensors.items() if name not in rows}
+        return State(rows, dense, random_states() | {SAMPLING: drawn.get_state()})
+
+    def _rows_state(self) -> dict[str, Tensor]:
+        """[N, ...] each, which are read and written by the row: as large as there are values."""
+        moments = {f"rows.{name}": tensor for name, tensor in self.rows.state().items() if name != "weight"}
+        best = {f"{BEST}.{self.table}": self.best[self.table]} if self.best else {}
+        return {f"{NOW}.{self.table}": self.values, **moments, **best}  # type: ignore[dict-item]
 
     def take_up(self, kept: RunCheckpoint | None) -> PretrainProgress:
         """Where the newest checkpoint stands, whose state is taken over; the start where there is none."""
@@ -231,14 +248,15 @@ class PretrainRun:
         if kept is None or found is None:
             return PretrainProgress()
         self.history, self.best_epoch = [*found.history], found.best_epoch
-        groups: dict[str, dict[str, Tensor]] = {"now": {}, "best": {}, "rows": {}, "adam": {}}
+        groups: dict[str, dict[str, Tensor]] = {NOW: {}, BEST: {}, "adam": {}}
         for name, tensor in kept.read_dense().items():
             group, _, rest = name.partition(".")
             groups[group][rest] = tensor
-        self.network.load_state_dict(groups["now"])
-        self.best = groups["best"]
-        for name, tensor in groups["rows"].items():
-            getattr(self.rows, name).copy_(tensor)
+        self.network.load_state_dict({**groups[NOW], self.table: self.values})
+        if found.best_epoch:
+            self.best = {**groups[BEST], self.table: kept_copy(self.values, None, self.folder)}  # type: ignore[arg-type]
+        for name, tensor in self._rows_state().items():
+            kept.read_rows(name, tensor, found.processes, ALONE)
         adam = self.adam.state_dict()
         for name, tensor in groups["adam"].items():
             number, _, key = name.partition(".")

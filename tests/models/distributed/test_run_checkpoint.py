@@ -101,7 +101,8 @@ def test_another_run_is_refused_by_what_differs(leave: Leave, finish: Finish, tm
     assert len([*(tmp_path / "kept").glob("[0-9]*")]) == KEPT
 
 
-@pytest.mark.parametrize("text", ["{", '{"epoch": 2}', '{"format": 2, "identity": {"run": "1"}, "epoch": "x"}'])
+@pytest.mark.parametrize("text", [
+    "{", '{"epoch": 2}', f'{{"format": {FORMAT}, "identity": {{"run": "1"}}, "epoch": "x"}}'])
 def test_what_is_no_checkpoint_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "000001").mkdir()
     (tmp_path / "000001" / PROGRESS).write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ import torch
 
 from contracts.config.training import PairRates
 from contracts.errors import ConfigError, SluiceError
+from models.distributed import kept_tensor
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
@@ -108,6 +109,43 @@ def test_one_seed_one_result(pair_graph):
 def test_a_loss_that_is_not_finite_names_the_learning_rate(pair_graph):
     with pytest.raises(SluiceError, match=r"pair_rates\.learning_rate"):
         fit(pair_graph, SETTINGS.model_copy(update={"learning_rate": 1e30}))
+
+
+def test_many_values_have_one_second_moment_each_which_a_checkpoint_brings_back(pair_graph, tmp_path, monkeypatch):
+    settings = SETTINGS.model_copy(update={"epochs": 2})
+    monkeypatch.setattr(pair_pretraining, "MANY_ROWS", pair_graph.nodes)
+    torch.manual_seed(1)
+    network = pair_network.build(settings, pair_graph)
+    run = pair_pretraining.PretrainRun(network, pair_graph, settings, 1)
+    assert run.rows.square.shape == (pair_graph.nodes, 1)
+
+    def stop(done, batches):
+        if done == 3:
+            raise InterruptedError
+
+    whole, expected = fit(pair_graph, settings)
+    assert min(entry.validation_loss for entry in expected.history) < 1.0
+    with pytest.raises(InterruptedError):
+        fit(pair_graph, settings, kept=kept_run(tmp_path), on_batch=stop)
+    resumed, _ = fit(pair_graph, settings, kept=kept_run(tmp_path))
+    assert all(torch.equal(tensor, whole.state_dict()[name]) for name, tensor in resumed.state_dict().items())
+    monkeypatch.setattr(pair_pretraining, "MANY_ROWS", pair_graph.nodes + 1)
+    by_number = fit(pair_graph, settings)[0].state_dict()
+    assert not all(torch.equal(tensor, by_number[name]) for name, tensor in whole.state_dict().items())
+
+
+def test_large_best_weights_lie_in_files_beside_the_checkpoints(pair_graph, tmp_path, monkeypatch):
+    made = []
+    real = kept_tensor.kept_copy
+    monkeypatch.setattr(kept_tensor, "LARGE", 1)
+
+    def noted(tensor, before, folder):
+        made.append(folder)
+        return real(tensor, before, folder)
+
+    monkeypatch.setattr(pair_pretraining, "kept_copy", noted)
+    fit(pair_graph, SETTINGS.model_copy(update={"epochs": 1}), kept=kept_run(tmp_path))
+    assert set(made) == {tmp_path}
 
 
 KILLED = """
