@@ -46,7 +46,8 @@ class RunState:
         rows = self.optimisers.rows_state() | {BEST + name: best[name] for name in tables & set(best)}
         dense = self.optimisers.dense_state() | {BEST + name: best[name] for name in set(best) - tables}
         buffers = {BUFFER + name: buffer for name, buffer in self._buffers().items()}
-        return State(rows, dense | buffers, random_states())
+        own = buffers if self.world.size > 1 else {}
+        return State(rows, dense | buffers, random_states() | own)
 
     def take_up(self, kept: RunCheckpoint | None, best: dict[str, Tensor], seed: int) -> Progress:
         """Takes over the newest checkpoint and fills `best`; returns where it stands, the start where there is none."""
@@ -71,8 +72,15 @@ class RunState:
         for name, target in self.of(best).rows.items():
             kept.read_rows(name, target, found.processes, self.world)
         if found.processes == self.world.size:
-            restore_random_states(kept, self.world)
+            self._restore_own(kept)
         return dense
+
+    def _restore_own(self, kept: RunCheckpoint) -> None:
+        """What differs from process to process: generators, and in the middle of an epoch running statistics, which
+        each takes of its own rows (another number of processes goes on with those of the first)."""
+        restore_random_states(kept, self.world)
+        for name, buffer in self._buffers().items() if self.world.size > 1 else ():
+            buffer.copy_(kept.read_own(BUFFER + name, self.world))
 
     def _tables(self) -> set[str]:
         weights = [adam.weight for adam in self.optimisers.row_adams]
