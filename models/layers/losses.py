@@ -6,6 +6,8 @@ of positives alone (models/examples/batches.py): the network learns log odds amo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -14,6 +16,8 @@ from torch.nn import functional as F
 from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
 from models.examples.batches import Batch, ExampleSet
+
+Share = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, int]]
 
 
 def prior_logit(examples: ExampleSet) -> float:
@@ -67,22 +71,31 @@ class ClickLoss(nn.Module):
 
 
 class RetrievalLoss(nn.Module):
-    """Every click against all items shown in the batch, without the clicked item again and the user's other clicks."""
+    """Every click against all items shown in the batch, without the clicked item again and the user's other clicks.
 
-    def __init__(self, two_tower: nn.Module) -> None:
+    `share` brings the items of all processes together in training (models/distributed/shared_candidates.py): from
+    (vectors [B, D], numbers [B, n]) of this one to (those of all [N, ...], the row at which its own begin).
+    """
+
+    def __init__(self, two_tower: nn.Module, share: Share | None = None) -> None:
         super().__init__()
-        self.two_tower = two_tower
+        self.two_tower, self.share = two_tower, share
 
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
         towers = self.two_tower
         target = batch.clicks()
         clicked = batch.take(target)
         users, items = towers.both(clicked.request, batch.candidate)  # type: ignore[operator]
-        ids = towers.item_ids(batch.candidate)  # type: ignore[operator]
-        same_item = ids[target][:, None] == ids[None]
-        same_user = (clicked.user[:, None] == batch.user[None]) & (batch.label[None] > 0)
+        own = ids = towers.item_ids(batch.candidate)  # type: ignore[operator]
+        user, label, first = batch.user, batch.label > 0, 0
+        if self.share is not None and self.training:
+            items, numbers, first = self.share(items, torch.stack([ids, user.long(), label.long()], 1))
+            ids, user, label = numbers[:, 0], numbers[:, 1], numbers[:, 2] > 0
+        same_item = own[target][:, None] == ids[None]
+        same_user = (clicked.user[:, None] == user[None]) & label[None]
         scores = users @ items.T / towers.temperature
-        return sampled_softmax_sum(scores, target, towers.item_log_frequency[ids], same_item | same_user), len(target)  # type: ignore[index]
+        frequency = towers.item_log_frequency[ids]  # type: ignore[index]
+        return sampled_softmax_sum(scores, target + first, frequency, same_item | same_user), len(target)
 
 
 class PreRankLoss(nn.Module):

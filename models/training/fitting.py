@@ -15,6 +15,7 @@ from torch import nn
 from contracts.config.training import Train
 from models.distributed import data_parallel
 from models.distributed.run_checkpoint import RunCheckpoint
+from models.distributed.shared_candidates import SharedCandidates
 from models.examples.batches import ExampleSet
 from models.layers import batch_norm
 from models.layers.item_prior import ItemPrior
@@ -68,11 +69,14 @@ def fit_towers(
     start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
     kept: RunCheckpoint | None = None,
 ) -> FitResult:
-    """On the sampled softmax of clicks against the items shown, for `tower_epochs`; all else as `fit`."""
+    """On the sampled softmax of clicks against the items shown, in all processes, for `tower_epochs`; all else as
+    `fit`."""
     _prepare(two_tower, train)
     if start:
         start(two_tower)
-    loop = Loop(RetrievalLoss(two_tower), [two_tower], settings, seed, settings.tower_epochs)
+    world = data_parallel.join(data_parallel.resolve_device(settings.device))
+    loss = RetrievalLoss(two_tower, SharedCandidates(world) if world.size > 1 else None)
+    loop = Loop(loss, [two_tower], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch, kept=kept)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,30 +17,64 @@ from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
 from models.layers.losses import RetrievalLoss
+from models.training import fitting
 from models.training.loop import Loop
 
 LOSS_TOLERANCE, WEIGHT_TOLERANCE = 1e-4, 5e-3  # float32 sums in another order, some hundred updates of Adam
 
 
-def check(folder: Path, count: int, alone: tuple[list[list[float]], dict[str, np.ndarray]]) -> None:
-    losses, weights = alone
+Learned = tuple[list[list[float]], dict[str, np.ndarray]]  # losses and weights
+
+
+class Towers(NamedTuple):
+    """Of one process: what it learned; by the number of processes, the loss and the number of the clicks of a batch's
+    rows that are process 0's, against all of its items."""
+
+    learned: Learned
+    few: dict[int, tuple[float, int]]
+
+
+@pytest.fixture(scope="session")
+def towers(item_world: Any, spec: FeatureSpec, exact_settings: Train) -> Towers:
+    torch.manual_seed(1)
+    fresh = build_towers(spec, exact_settings)
+    batch, few = next(item_world.train.batches(201)), {}
+    for count in (2, 3, 4):
+        mine = torch.where(torch.arange(201) % count == 0, batch.label, 0.0)
+        with torch.no_grad():
+            total, terms = RetrievalLoss(fresh)(batch._replace(label=mine))
+        few[count] = float(total), terms
+    train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
+    result = fitting.fit_towers(fresh, train, validation, exact_settings, 1)
+    losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
+    return Towers((losses, {name: tensor.numpy() for name, tensor in fresh.state_dict().items()}), few)
+
+
+def check(folder: Path, count: int, alone: Learned, towers: Towers) -> None:
     for rank in range(count):
         found = json.loads((folder / f"losses{rank}of{count}.json").read_text())
-        np.testing.assert_allclose(found, losses, rtol=0, atol=LOSS_TOLERANCE)
-        theirs = load_weights(folder / f"dnn{rank}of{count}.safetensors")
-        for name, tensor in weights.items():
-            np.testing.assert_allclose(theirs[name], tensor, rtol=0, atol=WEIGHT_TOLERANCE, err_msg=name)
+        alike(found, load_weights(folder / f"dnn{rank}of{count}.safetensors"), alone)
+        said = json.loads((folder / f"fitted_towers{rank}of{count}.json").read_text())
+        alike(said["losses"], load_weights(folder / f"fitted_towers{rank}of{count}.safetensors"), towers.learned)
+        assert said["total"] == pytest.approx(towers.few[count], rel=1e-5)
+        assert said["reached"] > 0, "no click of another process reached its items"
+
+
+def alike(losses: list[list[float]], weights: dict[str, np.ndarray], alone: Learned) -> None:
+    np.testing.assert_allclose(losses, alone[0], rtol=0, atol=LOSS_TOLERANCE)
+    for name, tensor in alone[1].items():
+        np.testing.assert_allclose(weights[name], tensor, rtol=0, atol=WEIGHT_TOLERANCE, err_msg=name)
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_does(of_two: Path, alone: Any) -> None:
-    check(of_two, 2, alone)
+def test_two_processes_learn_what_one_does(of_two: Path, alone: Learned, towers: Towers) -> None:
+    check(of_two, 2, alone, towers)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 4])
-def test_more_processes_learn_what_one_does(in_processes: Any, count: int, alone: Any) -> None:
-    check(in_processes(count), count, alone)
+def test_more_processes_learn_what_one_does(in_processes: Any, count: int, alone: Learned, towers: Towers) -> None:
+    check(in_processes(count), count, alone, towers)
 
 
 @pytest.fixture(scope="module")

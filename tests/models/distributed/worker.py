@@ -14,6 +14,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.distributed import data_parallel
 from models.distributed.run_checkpoint import RunCheckpoint
+from models.distributed.shared_candidates import SharedCandidates
 from models.examples.batches import ExampleSet
 from models.jobs.retrieval_training import build_towers
 from models.layers.embedding import FusedEmbedding
@@ -40,6 +41,8 @@ def main(folder: Path, train: Path, validation: Path) -> None:
     if world.size == 2:
         products(folder, spec, settings, ExampleSet(train, spec))
         towers_without_a_click(folder, spec, settings, ExampleSet(train, spec), world.rank)
+    if world.size > 1:
+        towers_of_all_items(folder, spec, settings, ExampleSet(train, spec), ExampleSet(validation, spec))
     while_joined = exchanging()
     data_parallel.leave()
     said = {"joined": while_joined, "left": exchanging()}
@@ -110,6 +113,31 @@ def towers_without_a_click(folder: Path, spec: FeatureSpec, settings: Train, tra
     loop.optimisers.restore()
     checkpoint.save(towers, folder / f"towers{rank}.safetensors")
     (folder / f"towers{rank}.json").write_text(json.dumps([float(value), terms]))
+
+
+def towers_of_all_items(
+    folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, validation: ExampleSet
+) -> None:
+    """Towers trained as `sluice train` does; then a batch of which process 0 alone has clicks, and others have fewer
+    rows."""
+    world = data_parallel.current()
+    torch.manual_seed(1)
+    with dealt(*world):
+        towers = build_towers(spec, settings)
+    result = fitting.fit_towers(towers, train, validation, settings, 1)
+    losses = [[epoch.train_loss, epoch.validation_loss] for epoch in result.history]
+    checkpoint.save(towers, folder / f"fitted_towers{world.rank}of{world.size}.safetensors")
+    torch.manual_seed(1)
+    towers = build_towers(spec, settings)
+    batch = next(train.batches(201))
+    mine = batch.take(torch.arange(world.rank, 201, world.size))
+    silent = mine._replace(label=torch.zeros_like(mine.label))
+    value, terms = RetrievalLoss(towers, SharedCandidates(world))(silent if world.rank else mine)
+    value.backward()
+    reached = [parameter.grad for parameter in towers.item.parameters() if parameter.grad is not None]
+    total = data_parallel.total([float(value), float(terms)], torch.device("cpu"), world)
+    (folder / f"fitted_towers{world.rank}of{world.size}.json").write_text(
+        json.dumps({"losses": losses, "total": total, "reached": sum(float(each.norm()) for each in reached)}))
 
 
 if __name__ == "__main__":
