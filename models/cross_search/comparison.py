@@ -23,6 +23,7 @@ from models.cross_search.derivation import Cross
 from models.cross_search.downstream_model import DownstreamModel, compared
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import GainEstimator, select
+from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.evaluation import boosted_trees
 from models.evaluation.metrics import auc
@@ -31,7 +32,6 @@ from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, Rows
 from models.networks import registry
 from models.training import fitting
-from models.training.kept_parts import KeptParts
 
 DRAWS = 100
 RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40

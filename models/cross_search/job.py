@@ -33,13 +33,13 @@ from models.cross_search.crossable_pairs import allowed_pairs
 from models.cross_search.derivation import Cross, derive
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
+from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named
 from models.examples.batches import ExampleSet
 from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
 from models.tracking.tracking import Tracker
-from models.training.kept_parts import KeptParts
 from models.training.progress import OnProgress, batch_counter
 
 CARRIED = 600  # crosses carried per start node and layer

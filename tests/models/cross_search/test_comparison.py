@@ -16,8 +16,8 @@ from models.cross_search.columns import CrossColumns
 from models.cross_search.comparison import baseline_sets, compare_variants
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import Selected, folds_of
+from models.distributed.kept_parts import KeptParts
 from models.examples.batches import ExampleSet
-from models.training.kept_parts import KeptParts
 from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, parity_logit, write_examples
 
 PLANTED, SPEC = frozenset({0, 4}), crossed_spec().model_copy(update={"has_users": True})

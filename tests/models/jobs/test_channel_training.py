@@ -97,8 +97,12 @@ def test_a_channel_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, make_t
 
     def stopped(folder, identity):
         found = kept(folder, identity)
-        monkeypatch.setattr(found, "wish", lambda world: os.kill(os.getpid(), signal.SIGTERM) or STOP)
+        monkeypatch.setattr(found, "wish", told)
         return found
+
+    def told(_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return STOP
 
     with pytest.raises(SluiceError, match="sluice train --resume"):
         train_channel(name, channel, log, tmp_path / "broken", 0, keep=stopped)

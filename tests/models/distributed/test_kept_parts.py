@@ -6,9 +6,9 @@ import pytest
 
 from contracts.errors import ConfigError
 from contracts.summaries.summary import Record
+from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import Kept, RunCheckpoint, State
 from models.distributed.world import ALONE
-from models.training.kept_parts import KeptParts
 
 RUN = {"seed": "1"}
 
