@@ -88,8 +88,8 @@ class Train(Section):
         0, ge=0, description="training rows of LightGBM, the reference from outside, such as 100000; 0: none"
     )
     checkpoint_minutes: float = Field(
-        10.0, ge=0, description="between checkpoints of a model in training, of the cross search, its comparison and pair "
-        "rates, which `--resume` takes up; 0: none, and a SIGTERM ends them at once"
+        10.0, ge=0, description="between checkpoints of a model in training, of the cross search, of its comparison "
+        "and of pair rates, which `--resume` takes up; 0: none, and a SIGTERM ends them at once"
     )
     tower_dim: int = Field(64, ge=2, description="width of the towers' vectors")
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")

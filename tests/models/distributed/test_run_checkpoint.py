@@ -15,6 +15,7 @@ from contracts.bundle.bundle import load_weights
 from contracts.config.training import Train
 from contracts.errors import ConfigError, DataError, SluiceError
 from contracts.features.feature_spec import FeatureSpec
+from models.distributed import run_checkpoint
 from models.distributed.run_checkpoint import FORMAT, KEPT, PROGRESS, STOP, Progress, RunCheckpoint, State, deal
 from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
@@ -175,3 +176,21 @@ def test_rows_are_dealt_anew_to_another_number_of_processes(before: int, after: 
         for part in range(before):
             deal(World(part, before).own(table).numpy(), part, before, target, World(rank, after))
         assert torch.equal(target, World(rank, after).own(table))
+
+
+def test_a_process_that_works_by_itself_waits_for_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait for its result: an exchange among it would be answered by none, or by the wrong one."""
+    def exchange(*_: object) -> None:
+        raise AssertionError("an exchange")
+
+    monkeypatch.setattr(run_checkpoint, "by_first", exchange)
+    monkeypatch.setattr(run_checkpoint, "wait_for_all", exchange)
+    kept = RunCheckpoint(tmp_path / "kept", 0.0, {"run": "1"}, resume=True, alone=True)
+    kept.write(Progress(batch=3), State({}, {"a": torch.ones(2)}), ALONE)
+    reached = kept.latest(Progress)
+    assert reached is not None
+    assert reached.batch == 3
+    kept.clear()
+    assert kept.latest(Progress) is None
+    with pytest.raises(AssertionError, match="an exchange"):
+        RunCheckpoint(tmp_path / "kept", 0.0, {"run": "1"}).write(Progress(), State({}, {}), ALONE)
