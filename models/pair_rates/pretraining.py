@@ -254,7 +254,7 @@ class PretrainRun:
             groups[group][rest] = tensor
         self.network.load_state_dict({**groups[NOW], self.table: self.values})
         if found.best_epoch:
-            self.best = {**groups[BEST], self.table: kept_copy(self.values, None, self.folder)}  # type: ignore[arg-type]
+            self.best = {**groups[BEST], self.table: kept_copy(self.rows.weight.detach(), None, self.folder)}
         for name, tensor in self._rows_state().items():
             kept.read_rows(name, tensor, found.processes, ALONE)
         adam = self.adam.state_dict()
