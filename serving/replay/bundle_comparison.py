@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from contracts.artifacts import LABEL, POSITION, ROW, USER, Artifacts
+from contracts.artifacts import DRAWS, LABEL, POSITION, ROW, USER, Artifacts
 from contracts.errors import DataError
 from serving.bundle import parity
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -40,6 +40,11 @@ class TestWindow:
     labels: np.ndarray
     users: np.ndarray
     has_users: bool
+
+    @property
+    def log_draws(self) -> np.ndarray | float:
+        """float64 [B]: ln of how often a row was drawn for a positive of a log of positives alone; else 0."""
+        return np.log(self.table[DRAWS].to_numpy()) if DRAWS in self.table.column_names else 0.0
 
     @property
     def first_position(self) -> np.ndarray:

@@ -3,6 +3,7 @@
 Promotes unless the lower 95% bound of challenger minus champion (GAUC, users resampled; AUC over rows where the log has
 no users) lies below -margin: a challenger need not be better, since a fresh model is worth having, but must not be
 worse. A predicted over observed that is surely off, or a funnel much slower than the champion's, are refused as well.
+Of a log of positives alone predicted and observed are those of the window's rows, as they were drawn.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _calibration(
     window: TestWindow, bundle: ScoringBundle, scores: np.ndarray, settings: Gate, seed: int
 ) -> Estimate:
     first = window.first_position
-    probabilities = bundle.calibration.apply(scores[first])
+    probabilities = bundle.calibration.apply(scores, window.log_draws)[first]
     interval = calibration_interval(
         window.labels[first], probabilities, window.users[first], draws=settings.draws, seed=seed)
     return Estimate(**interval._asdict())

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.artifacts import LABEL, ROW, USER, Artifacts
+from contracts.artifacts import CALIBRATION, DRAWS, LABEL, ROW, USER, Artifacts
 from contracts.bundle import bundle
+from models.evaluation.calibration import Calibration
 from serving.assembly.assemble import assemble
 from tests.serving.conftest import EVENTS, make_config, make_market, write_outputs
 
@@ -20,21 +21,34 @@ WINDOWS = {"train": ["2026-01-01T00:00:00+00:00", "2026-01-07T00:00:00+00:00"],
            "test": ["2026-01-07T00:00:00+00:00", "2026-01-08T00:00:00+00:00"]}
 
 
-def market_run(folder: Path, honest: bool = True, users: int = 60, **sections: dict[str, Any]) -> Artifacts:
-    """`honest` False trains on labels of other rows; `users` is how many the test rows are dealt to."""
+def market_run(
+    folder: Path, honest: bool = True, users: int = 60, draws: float | None = None, **sections: dict[str, Any]
+) -> Artifacts:
+    """`honest` False trains on labels of other rows; `users` is how many the test rows are dealt to. With `draws` rows
+    without a click were drawn for a log of positives alone, each so many times as often as it was there."""
     config = make_config(True, **sections)
     market, out = make_market(config), Artifacts(folder)
     learned = market.labels if honest else np.random.default_rng(9).permutation(market.labels)
     write_outputs(replace(market, labels=learned), out)
+    if draws is not None:
+        _undraw(out.out / "models", draws)
     metrics = assemble(config, out, folder / "build")
     bundle.publish(folder / "build", out.bundle, config.name, settings=config, metrics=metrics)
     user = np.random.default_rng(4).permutation(np.arange(EVENTS) % users)
     rows = {ROW: np.arange(EVENTS), LABEL: market.labels, USER: [f"u{n:02d}" for n in user], **market.events}
+    if draws is not None:
+        rows[DRAWS] = np.full(EVENTS, draws)
     write(out.features / "day=2026-01-07", rows)
     write(out.examples("test") / "day=2026-01-07", {ROW: np.arange(EVENTS)[::-1].copy()})
     out.windows.parent.mkdir()
     out.windows.write_text(json.dumps(WINDOWS))
     return out
+
+
+def _undraw(models: Path, draws: float) -> None:
+    """The curves, as if they had been fitted to rows of which one without a click stands for 1 / draws of its like."""
+    for file in models.glob(f"*/{CALIBRATION}"):
+        bundle.save_weights(file, Calibration.from_arrays(bundle.load_weights(file)).undrawn(np.log(draws)).arrays())
 
 
 def write(folder: Path, columns: dict[str, Any]) -> None:

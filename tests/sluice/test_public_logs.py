@@ -16,6 +16,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.server.client import RankingClient
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from sluice.release.gate import evaluate_challenger
 from sluice.run import jobs
 from sluice.run.bundle_job import build_bundle
 from tests.serving.in_process_server import InProcessServer
@@ -118,6 +119,7 @@ def test_beautys_format_ends_in_a_server_that_answers_by_what_follows(tmp_path: 
     assert run.bundle is not None
     assert run.bundle.channels is not None
     assert run.bundle.channels["sasrec"].mismatches == 0
+    assert evaluate_challenger(out, out.bundle, None, config.gate, seed=0).reasons == ()
     bundle = LoadedBundle.load(out.bundle)
     servicer = RankingServicer(Funnel(bundle), bundle.manifest, bundle.settings.serve)
     with InProcessServer(servicer) as server, RankingClient(server.target) as client:

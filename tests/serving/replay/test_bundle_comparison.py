@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 
-from contracts.artifacts import LABEL, POSITION, ROW, Artifacts
+from contracts.artifacts import DRAWS, LABEL, POSITION, ROW, Artifacts
 from contracts.errors import DataError, SchemaError
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay import bundle_comparison
@@ -42,6 +42,12 @@ def test_position_one_is_where_probabilities_are_promised(window: TestWindow) ->
     placed = TestWindow(shown, np.zeros(4), np.arange(4), False)
     assert placed.first_position.tolist() == [True, False, True, False]
     assert window.first_position.all()
+
+
+def test_rows_drawn_for_positives_tell_how_often(window: TestWindow) -> None:
+    drawn = pa.table({DRAWS: [1.0, 0.5, 0.01], LABEL: [1.0, 0.0, 0.0]})
+    assert np.exp(TestWindow(drawn, np.zeros(3), np.arange(3), True).log_draws) == pytest.approx([1, 0.5, 0.01])
+    assert window.log_draws == 0
 
 
 def test_scores_are_the_rankers_on_the_rows_encoded_here(

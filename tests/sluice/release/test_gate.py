@@ -69,6 +69,17 @@ def test_the_first_one_has_no_champion_to_beat(good):
     assert (found.champion, found.reasons) == (None, ())
 
 
+def test_probabilities_of_positives_alone_are_judged_among_the_drawn_rows(tmp_path, good):
+    """The curve knows the odds among all items, the window holds one row in a thousand of those that were not taken."""
+    drawn = market_run(tmp_path / "drawn", draws=0.001)
+    found = evaluate_challenger(drawn, drawn.bundle, None, QUICK, seed=0)
+    plain = evaluate_challenger(good, good.bundle, None, QUICK, seed=0)
+    assert found.reasons == ()
+    assert found.calibration is not None
+    assert plain.calibration is not None
+    assert found.calibration.value == pytest.approx(plain.calibration.value, rel=1e-6)
+
+
 def test_what_cannot_be_compared_is_refused(tmp_path, good):
     alone = market_run(tmp_path / "alone", users=3000)  # one row a user: no ranking to compare
     found = evaluate_challenger(alone, alone.bundle, good.bundle, QUICK, seed=0)
