@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.artifacts import ITEM, LABEL, ROW, USER, Artifacts
+from contracts.artifacts import DRAWS, ITEM, LABEL, ROW, USER, Artifacts
 from contracts.config.config import Config, parse
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField, FeatureSpec
@@ -100,8 +100,8 @@ def key(kind: str, number: int) -> str:
     return f"{kind}-{number:03d}"
 
 
-def write(folder: Path) -> Artifacts:
-    """encoding, examples of all windows, online items."""
+def write(folder: Path, drawn: int = 0) -> Artifacts:
+    """encoding, examples of all windows, online items; of a log of takes alone where rows are `drawn` for each."""
     out = Artifacts(folder)
     out.encoding.mkdir(parents=True)
     spec().write(out.encoding)
@@ -111,7 +111,7 @@ def write(folder: Path) -> Artifacts:
     for at, window in enumerate(("train", "validation", "test")):
         part = out.examples(window) / "day=2026-01-01"
         part.mkdir(parents=True)
-        pq.write_table(_examples(generator, ROWS * at), part / "part.parquet")
+        pq.write_table(_examples(generator, ROWS * at, drawn), part / "part.parquet")
     out.online_items.mkdir(parents=True)
     pq.write_table(pa.table({
         ITEM: [key("item", n) for n in range(ITEMS)], "item": [key("item", n) for n in range(ITEMS)],
@@ -121,17 +121,37 @@ def write(folder: Path) -> Artifacts:
     return out
 
 
-def _examples(generator: np.random.Generator, first_row: int) -> pa.Table:
-    users, items = generator.integers(0, USERS, ROWS), generator.integers(0, ITEMS, ROWS) ** 2 // ITEMS
+def _examples(generator: np.random.Generator, first_row: int, drawn: int) -> pa.Table:
+    users, items, labels = _takes(generator, drawn) if drawn else _impressions(generator)
     history = generator.integers(0, ITEMS, (ROWS, HISTORY)) + FIRST_ID
     history[generator.random(ROWS) < 0.3, 2:] = PADDING
     price = 0.5 + items % 3
-    likes = (items % GENRES == users % GENRES) * 2.0 - 0.7
-    return pa.table({
-        LABEL: (generator.random(ROWS) < 1 / (1 + np.exp(-likes))).astype(np.float32),
+    rows = pa.table({
+        LABEL: labels.astype(np.float32),
         ROW: np.arange(first_row, first_row + ROWS), USER: users + 1,
         "user": (users + FIRST_ID).astype(np.int32), "city": (users % CITIES + FIRST_ID).astype(np.int32),
         "history": pa.array(history.astype(np.int32).tolist(), pa.list_(pa.int32())),
         "item": (items + FIRST_ID).astype(np.int32), "genre": (items % GENRES + FIRST_ID).astype(np.int32),
         "price": price, "price#3": (np.searchsorted([1.0, 2.0], price, side="right") + FIRST_ID).astype(np.int32),
     })
+    return rows.append_column(DRAWS, pa.array(np.full(ROWS, drawn / (ITEMS - 1)))) if drawn else rows
+
+
+def _impressions(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """users, items, clicks [ROWS]."""
+    users, items = generator.integers(0, USERS, ROWS), generator.integers(0, ITEMS, ROWS) ** 2 // ITEMS
+    return users, items, generator.random(ROWS) < 1 / (1 + np.exp(0.7 - (items % GENRES == users % GENRES) * 2.0))
+
+
+def _takes(generator: np.random.Generator, drawn: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """users, items, 1 for a take [ROWS]: after each take as many of the other items, every one alike, as are `drawn`.
+
+    A user takes item i with chance w_i / sum w, w being 8 for the user's genre and 1 for others.
+    """
+    takes = ROWS // (drawn + 1)
+    users = generator.integers(0, USERS, takes)
+    weight = np.where(np.arange(ITEMS) % GENRES == users[:, None] % GENRES, 8.0, 1.0)
+    taken = (weight.cumsum(1) / weight.sum(1)[:, None] < generator.random(takes)[:, None]).sum(1)
+    others = (taken[:, None] + generator.integers(1, ITEMS, (takes, drawn))) % ITEMS
+    labels = np.tile(np.arange(drawn + 1) == 0, takes)
+    return np.repeat(users, drawn + 1), np.concatenate([taken[:, None], others], axis=1).ravel(), labels

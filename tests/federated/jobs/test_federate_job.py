@@ -132,3 +132,23 @@ def test_the_bundle_is_served_unchanged(published):
     funnel = Funnel(LoadedBundle.load(published[1]))
     query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))
     assert len(funnel.rank(query, Deadline(10.0)).items) == 5
+
+
+def test_of_takes_alone_a_probability_is_the_chance_that_the_user_takes_this_item(tmp_path):
+    """Clients learn from three rows drawn for each take; what is served adds up to about 1 over all items."""
+    config = small_world.config(settings=("cpp2",))
+    whole = {"retrieve": {"candidates": 40}, "prerank": {"keep": 40}, "serve": {"max_limit": 40, "parity_rows": 40}}
+    config = config.model_validate(config.model_dump() | whole | {
+        "label": {"positives_only": True, "negatives": {"per_positive": 3}}})
+    out = small_world.write(tmp_path, drawn=3)
+    federate_job.federate(config, out, quiet)
+    made = assemble(federate_job.served_config(config), Artifacts(out.out / "federated" / "parts"), tmp_path / "build")
+    assert made.parity.mismatches == 0
+    bundle.publish(tmp_path / "build", tmp_path / "bundle", "takes")
+    funnel = Funnel(LoadedBundle.load(tmp_path / "bundle"))
+    items = tuple(small_world.key("item", number) for number in range(small_world.ITEMS))
+    sums = []
+    for city in range(small_world.CITIES):
+        query = RankQuery("nobody", len(items), {"city": small_world.key("city", city)}, candidates=items)
+        sums.append(sum(item.probability for item in funnel.rank(query, Deadline(10.0)).items))
+    assert sums == pytest.approx([1] * small_world.CITIES, abs=0.25)  # 10 among the drawn rows
