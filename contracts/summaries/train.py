@@ -178,13 +178,23 @@ class ChannelSummary(Summary):
     digest: str | None = None
 
 
+class AgeRecall(Record):
+    """Shares of the `clicks` on items of one age."""
+
+    clicks: int
+    mixed: float
+    alone: dict[str, float]
+
+
 class ChannelRecall(Record):
     """Shares of the test window's clicks found among so many candidates: of each channel `alone`, and `mixed` by
-    `quotas`, which validation chose. None where no test click is on a known item."""
+    `quotas`, which validation chose. None where no test click is on a known item. `by_age`: age of the item when it was
+    clicked -> the same shares; new is what nobody had taken before the validation window."""
 
     quotas: dict[str, int]
     mixed: float | None
     alone: dict[str, float | None]
+    by_age: dict[str, AgeRecall] = Field({})
 
 
 class ChannelsSummary(Summary):

@@ -80,5 +80,9 @@ def age_slices(known: Interactions, targets: Interactions) -> Slices:
     assert targets.times is not None
     first = np.full(known.table, np.inf)
     np.minimum.at(first, known.items, known.times)
-    age = targets.times - first[targets.items]
+    return by_age(targets.times - first[targets.items])
+
+
+def by_age(age: np.ndarray) -> Slices:
+    """Of microseconds [T], minus infinity for what is new."""
     return Slices(tuple(AGES), np.searchsorted(list(AGES.values())[1:], age, side="right"))

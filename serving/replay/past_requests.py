@@ -28,11 +28,13 @@ READ_ROWS = 65_536
 
 @dataclass(frozen=True)
 class PastRequest:
-    """`clicked` is the item row of the impression where it was clicked, else -1; `uniform`: drawn among all."""
+    """`clicked` is the item row of the impression where it was clicked, else -1; `uniform`: drawn among all; `time` in
+    microseconds."""
 
     requester: Requester
     clicked: int
     uniform: bool
+    time: int
 
 
 class PastInputs(NamedTuple):
@@ -56,10 +58,10 @@ def sample(
     told = log_rows(out, name, numbers, spec)
     history = _Clicks(out, items, told, publish_every)
     drawn = set(uniform.tolist())
-    rows = items.rows(told[ITEM].to_pylist())
+    rows, times = items.rows(told[ITEM].to_pylist()), told[TIME].cast(pa.int64()).to_pylist()
     return [
         PastRequest(Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), history.recent(n)),
-                    int(rows[n]) if labels[place] > 0 else -1, place in drawn)
+                    int(rows[n]) if labels[place] > 0 else -1, place in drawn, times[n])
         for n, place in enumerate(chosen.tolist())
     ]
 

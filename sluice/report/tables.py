@@ -67,6 +67,13 @@ def print_channels(found: ChannelsSummary, console: Console) -> None:
         table.add_row(name, str(quota), *(figure(at.alone[name]) for at in found.recall.values()))
     table.add_row("mixed", "", *(figure(at.mixed) for at in found.recall.values()))
     console.print(table)
+    widest = max(found.recall, key=int)
+    by_age = found.recall[widest].by_age
+    if len(by_age) > 1:
+        ages = Table("age", "clicks", *found.quotas, "mixed", title=f"recall at {widest} by age of the item")
+        for age, at in by_age.items():
+            ages.add_row(age, f"{at.clicks:,}", *(figure(at.alone[name]) for name in found.quotas), figure(at.mixed))
+        console.print(ages)
 
 
 def print_tuning(found: TuneSummary, console: Console) -> None:

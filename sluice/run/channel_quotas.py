@@ -6,16 +6,19 @@ which the choice has not seen. OUT/channels/summary.json says what was found; `s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
-from contracts.summaries.train import ChannelRecall, ChannelsSummary
+from contracts.summaries.train import AgeRecall, ChannelRecall, ChannelsSummary
+from models.evaluation.full_ranking import Slices
 from models.training.progress import OnProgress
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.replay import channel_recall, item_snapshot, past_requests
+from serving.replay import channel_recall, item_age, item_snapshot, past_requests
 from serving.replay.past_requests import PastRequest
 from sluice.run.prerank_candidates import snapshot_bundle
 
@@ -35,11 +38,12 @@ def choose_quotas(config: Config, out: Artifacts, seed: int, on_progress: OnProg
     validation = channel_recall.ranks(bundle, clicks["validation"])
     on_progress("clicks of test", 0, 1)
     test = channel_recall.ranks(bundle, clicks["test"])
+    ages = item_age.age_slices(out, bundle.items, clicks["test"])
     candidates = config.retrieve.candidates
     quotas = {k: channel_recall.choose(validation, config.retrieve, k) for k in {min(SHORT, candidates), candidates}}
     made = ChannelsSummary(
         quotas=quotas[candidates], validation_clicks=len(clicks["validation"]), test_clicks=len(clicks["test"]),
-        recall={str(k): _recall(bundle, clicks["test"], test, chosen, k) for k, chosen in sorted(quotas.items())})
+        recall={str(k): _recall(bundle, clicks["test"], test, ages, chosen, k) for k, chosen in sorted(quotas.items())})
     summary.write(out.channels, made)
     return made
 
@@ -54,12 +58,23 @@ def _clicks(
 
 
 def _recall(
-    bundle: LoadedBundle, clicks: list[PastRequest], alone: channel_recall.Ranks, quotas: dict[str, int], k: int
+    bundle: LoadedBundle, clicks: list[PastRequest], alone: channel_recall.Ranks, ages: Slices, quotas: dict[str, int],
+    k: int
 ) -> ChannelRecall:
     retrieve = bundle.settings.retrieve.model_copy(update={"candidates": k})
-    mixed = channel_recall.places(bundle, clicks, channel_recall.with_quotas(retrieve, quotas))
-    return ChannelRecall(quotas=quotas, mixed=_share(mixed < k),
-                         alone={name: _share(places < k) for name, places in alone.items()})
+    mixed = channel_recall.places(bundle, clicks, channel_recall.with_quotas(retrieve, quotas)) < k
+    found = {name: places < k for name, places in alone.items()}
+    return ChannelRecall(quotas=quotas, mixed=_share(mixed), alone={name: _share(hits) for name, hits in found.items()},
+                         by_age=dict(_by_age(ages, mixed, found)))
+
+
+def _by_age(ages: Slices, mixed: np.ndarray, alone: dict[str, np.ndarray]) -> Iterator[tuple[str, AgeRecall]]:
+    """Of the ages that were clicked."""
+    for number, name in enumerate(ages.names):
+        of = ages.code == number
+        if of.any():
+            yield name, AgeRecall(clicks=int(of.sum()), mixed=float(mixed[of].mean()),
+                                  alone={channel: float(hits[of].mean()) for channel, hits in alone.items()})
 
 
 def _share(found: np.ndarray) -> float | None:

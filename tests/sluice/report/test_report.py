@@ -23,7 +23,7 @@ from contracts.summaries.demo import (
 )
 from contracts.summaries.features import DrawnRows
 from contracts.summaries.run import EvaluatedCrosses, EvaluatedRanker, RunSummary
-from contracts.summaries.train import ChannelRecall, ChannelsSummary, ChannelSummary
+from contracts.summaries.train import AgeRecall, ChannelRecall, ChannelsSummary, ChannelSummary
 from sluice.report.gathered import JOBS
 from sluice.report.report import write_report
 from tests.browser import Browser
@@ -130,7 +130,8 @@ def test_a_run_without_a_marketplace_shows_what_it_has(tmp_path: Path) -> None:
 
 
 def test_channels_of_retrieval_are_a_table(tmp_path: Path) -> None:
-    at = ChannelRecall(quotas={"sasrec": 30}, mixed=0.8125, alone={"sasrec": 0.6875})
+    at = ChannelRecall(quotas={"sasrec": 30}, mixed=0.8125, alone={"sasrec": 0.6875},
+                       by_age={"new": AgeRecall(clicks=7, mixed=0.9062, alone={"sasrec": 0.1875})})
     found = ChannelsSummary(quotas={"sasrec": 100}, validation_clicks=9, test_clicks=8, recall={"100": at})
     channel = ChannelSummary(
         seconds=1.0, rows_per_second=9.0, rounds=1, actions=9, users=3, items=4, validation_targets=2,
@@ -139,7 +140,8 @@ def test_channels_of_retrieval_are_a_table(tmp_path: Path) -> None:
     train = TRAINED.model_copy(update={"channels": {"sasrec": channel}})
     summary.write(tmp_path, RunSummary(name="shop", retrieval=found, train=train))
     text = text_of(tmp_path)
-    for part in ("Retrieval by channel", "sasrec", "0.8125", "0.6875", "0.0625", "0.5625", "9.1875", "above 0.9375"):
+    for part in ("Retrieval by channel", "sasrec", "0.8125", "0.6875", "0.0625", "0.5625", "9.1875", "above 0.9375",
+                 "Found by age of the item", "0.9062"):
         assert part in text
 
 

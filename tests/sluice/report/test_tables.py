@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from contracts.summaries.train import ChannelRecall, ChannelsSummary, SliceFigures, TrialFigures, TuneSummary
+from contracts.summaries.train import AgeRecall, ChannelRecall, ChannelsSummary, SliceFigures, TrialFigures, TuneSummary
 from sluice.report.tables import (
     figure,
     novelty_slices,
@@ -130,4 +130,15 @@ def test_every_channel_has_its_quota_and_its_recall():
                            recall={"100": at})
     text = printed(lambda console: print_channels(made, console))
     for part in ("recall at 100", "sasrec", "60", "0.6250", "mixed", "0.7500", "-"):
+        assert part in text
+    assert "age" not in text
+
+
+def test_recall_stands_by_age_of_the_item_where_ages_differ():
+    ages = {"new": AgeRecall(clicks=3, mixed=0.5625, alone={"sasrec": 0.0}),
+            "above": AgeRecall(clicks=5, mixed=0.875, alone={"sasrec": 0.8125})}
+    at = ChannelRecall(quotas={"sasrec": 100}, mixed=0.75, alone={"sasrec": 0.5}, by_age=ages)
+    made = ChannelsSummary(quotas={"sasrec": 100}, validation_clicks=9, test_clicks=8, recall={"100": at})
+    text = printed(lambda console: print_channels(made, console))
+    for part in ("recall at 100 by age of the item", "new", "0.5625", "0.0000", "above", "0.8750", "0.8125"):
         assert part in text

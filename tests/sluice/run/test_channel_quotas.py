@@ -46,6 +46,15 @@ def test_quotas_are_the_candidates_and_every_channel_has_its_recall(chosen: Chos
     assert all(share is not None and 0 <= share <= 1 for share in found.alone.values())
 
 
+def test_clicks_of_every_age_of_an_item_add_up_to_all(chosen: Chosen) -> None:
+    _, _, made = chosen
+    for found in made.recall.values():
+        assert sum(of.clicks for of in found.by_age.values()) == made.test_clicks
+        assert sum(of.clicks * of.mixed for of in found.by_age.values()) == pytest.approx(
+            (found.mixed or 0) * made.test_clicks)
+        assert all(set(of.alone) == set(found.alone) for of in found.by_age.values())
+
+
 def test_the_bundle_has_the_chosen_quotas(chosen: Chosen, tmp_path: Path) -> None:
     config, out, made = chosen
     assemble(config, out, tmp_path / "build")
