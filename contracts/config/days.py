@@ -20,6 +20,11 @@ class Gate(Section):
     )
     max_latency_ratio: float = Field(1.5, gt=1, description="of median milliseconds over the champion's")
     latency_requests: int = Field(200, ge=10)
+    max_recall_loss: float = Field(
+        0.03, ge=0, le=1, description="refused when retrieval surely finds a smaller share of the test window's clicks "
+        "than the champion's, by more than this; 1 never refuses"
+    )
+    recall_clicks: int = Field(1000, ge=10, description="of the test window, by which retrieval is judged")
 
 
 class Watch(Section):

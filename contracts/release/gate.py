@@ -25,6 +25,14 @@ class RankingGain(Estimate):
     figure: Literal["GAUC", "AUC"]
 
 
+class RecallGain(Estimate):
+    """Challenger minus champion, of the shares of `clicks` that the retrieval of each finds."""
+
+    clicks: int
+    challenger: float
+    champion: float
+
+
 class MedianMilliseconds(Record):
     """Of one request through the whole funnel, each bundle in turn."""
 
@@ -37,6 +45,7 @@ class GateVerdict(Record):
 
     calibration    predicted over observed clicks of the challenger at the first position
     difference     in ranking quality; `incomparable` says instead why the window cannot tell one
+    recall         of retrieval; None where the log has no users, items or times
     champion       None: this is the first version
     """
 
@@ -47,6 +56,7 @@ class GateVerdict(Record):
     calibration: Estimate | None = None
     difference: RankingGain | None = None
     incomparable: str | None = None
+    recall: RecallGain | None = None
     milliseconds: MedianMilliseconds | None = None
     reasons: tuple[str, ...] = ()
 

@@ -56,7 +56,7 @@ def sample(
     chosen = np.sort(np.concatenate([uniform, rng.permutation(rest)[:clicks]]))
     numbers, inputs = request_inputs(examples, chosen)
     told = log_rows(out, name, numbers, spec)
-    history = _Clicks(out, items, told, publish_every)
+    history = KnownClicks(out, items, told, publish_every)
     drawn = set(uniform.tolist())
     rows, times = items.rows(told[ITEM].to_pylist()), told[TIME].cast(pa.int64()).to_pylist()
     return [
@@ -85,8 +85,9 @@ def log_rows(out: Artifacts, name: str, rows: np.ndarray, spec: FeatureSpec) -> 
     return table.take(pc.index_in(pa.array(rows), value_set=table[ROW].combine_chunks()))
 
 
-class _Clicks:
-    """What each user had clicked, newest first, of clicks known by the publish before a request."""
+class KnownClicks:
+    """What each user had clicked, newest first, of clicks known by the publish before a request; `requests` with their
+    TIME and, where the log has users, USER, rows of `items`."""
 
     def __init__(self, out: Artifacts, items: FeatureStore, requests: pa.Table, publish_every: int) -> None:
         times = requests[TIME].cast(pa.int64()).to_numpy()

@@ -1,8 +1,9 @@
-"""The gate: may the challenger become champion? Ranking, calibration and latency on one test window, in words.
+"""The gate: may the challenger become champion? Ranking, calibration, retrieval and latency on one test window.
 
 Promotes unless the lower 95% bound of challenger minus champion (GAUC, users resampled; AUC over rows where the log has
 no users) lies below -margin: a challenger need not be better, since a fresh model is worth having, but must not be
-worse. A predicted over observed that is surely off, or a funnel much slower than the champion's, are refused as well.
+worse. A predicted over observed that is surely off, a retrieval that surely loses clicks which the champion's finds, or
+a funnel much slower than the champion's, are refused as well.
 Of a log of positives alone predicted and observed are those of the window's rows, as they were drawn.
 """
 
@@ -15,10 +16,11 @@ import numpy as np
 from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError, OneClassError
-from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
-from models.evaluation.bootstrap import auc_bootstrap, calibration_interval, gauc_difference
+from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain, RecallGain
+from models.evaluation.bootstrap import auc_bootstrap, calibration_interval, gauc_difference, mean_bootstrap
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.scoring_bundle import ScoringBundle
+from serving.replay import retrieval_comparison
 from serving.replay.bundle_comparison import TestWindow, logits, median_milliseconds, read_window
 
 
@@ -42,8 +44,9 @@ def evaluate_challenger(
         verdict = verdict.model_copy(
             update={"champion": old.version} | _difference(window, scores, old, settings, seed))
         if new.spec.has_items and old.spec.has_items:
-            verdict = verdict.model_copy(
-                update={"milliseconds": _milliseconds(window, challenger, champion, settings)})
+            both = [LoadedBundle.load(folder, check_parity=False) for folder in (challenger, champion)]
+            verdict = verdict.model_copy(update={"recall": _recall(out, window, *both, settings, seed),
+                                                 "milliseconds": _milliseconds(window, *both, settings)})
     return verdict.model_copy(update={"reasons": reasons(verdict, settings)})
 
 
@@ -58,6 +61,11 @@ def reasons(verdict: GateVerdict, settings: Gate) -> tuple[str, ...]:
     if calibration and (calibration.low > limit or calibration.high < 1 / limit):
         sentences.append(f"calibration: predicted over observed is {calibration.value:.3f} (95% between "
                          f"{calibration.low:.3f} and {calibration.high:.3f}), outside {1 / limit:.3f} to {limit:.3f}")
+    found = verdict.recall
+    if found and found.high < -settings.max_recall_loss:
+        sentences.append(f"retrieval: finds {found.challenger:.3f} of {found.clicks} clicks, the champion's "
+                         f"{found.champion:.3f}; the upper 95% bound of the difference, {found.high:+.4f}, lies below "
+                         f"-{settings.max_recall_loss:g}")
     spent = verdict.milliseconds
     if spent and spent.challenger > settings.max_latency_ratio * spent.champion:
         sentences.append(f"latency: {spent.challenger:.2f} ms against the champion's {spent.champion:.2f} ms, more "
@@ -91,9 +99,23 @@ def _difference(
     return {"difference": RankingGain(figure="GAUC" if window.has_users else "AUC", **gain._asdict())}
 
 
-def _milliseconds(window: TestWindow, challenger: Path, champion: Path, settings: Gate) -> MedianMilliseconds:
-    folders = {"challenger": challenger, "champion": champion}
-    bundles = {name: LoadedBundle.load(folder, check_parity=False) for name, folder in folders.items()}
+def _recall(
+    out: Artifacts, window: TestWindow, challenger: LoadedBundle, champion: LoadedBundle, settings: Gate, seed: int
+) -> RecallGain | None:
+    """None without clicks of two users to judge by."""
+    clicks = retrieval_comparison.sample(window, settings.recall_clicks, seed)
+    users = window.users[clicks]
+    if len(np.unique(users)) < 2:
+        return None
+    new, old = (retrieval_comparison.found(out, bundle, window, clicks).astype(np.float64)
+                for bundle in (challenger, champion))
+    gain = mean_bootstrap(new - old, users, draws=settings.draws, seed=seed)
+    return RecallGain(**gain._asdict(), clicks=len(clicks), challenger=float(new.mean()), champion=float(old.mean()))
+
+
+def _milliseconds(
+    window: TestWindow, challenger: LoadedBundle, champion: LoadedBundle, settings: Gate
+) -> MedianMilliseconds:
     users = np.unique(window.users)[: settings.latency_requests].tolist()
-    return MedianMilliseconds(
-        **median_milliseconds(bundles, [str(user) for user in users], settings.latency_requests))
+    return MedianMilliseconds(**median_milliseconds(
+        {"challenger": challenger, "champion": champion}, [str(user) for user in users], settings.latency_requests))

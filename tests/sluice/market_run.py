@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.artifacts import CALIBRATION, DRAWS, LABEL, ROW, USER, Artifacts
+from contracts.artifacts import CALIBRATION, DRAWS, ITEM, LABEL, LABEL_TIME, ROW, TIME, USER, Artifacts
 from contracts.bundle import bundle
 from models.evaluation.calibration import Calibration
 from serving.assembly.assemble import assemble
@@ -36,6 +37,7 @@ def market_run(
     bundle.publish(folder / "build", out.bundle, config.name, settings=config, metrics=metrics)
     user = np.random.default_rng(4).permutation(np.arange(EVENTS) % users)
     rows = {ROW: np.arange(EVENTS), LABEL: market.labels, USER: [f"u{n:02d}" for n in user], **market.events}
+    rows |= {ITEM: market.events["item_id"], TIME: stamps(0), LABEL_TIME: stamps(3600)}
     if draws is not None:
         rows[DRAWS] = np.full(EVENTS, draws)
     write(out.features / "day=2026-01-07", rows)
@@ -43,6 +45,12 @@ def market_run(
     out.windows.parent.mkdir()
     out.windows.write_text(json.dumps(WINDOWS))
     return out
+
+
+def stamps(first: int) -> pa.Array:
+    """A moment a second, from so many seconds after the test window's begin."""
+    begin = datetime(2026, 1, 7, tzinfo=UTC) + timedelta(seconds=first)
+    return pa.array([begin + timedelta(seconds=n) for n in range(EVENTS)], pa.timestamp("us", "UTC"))
 
 
 def _undraw(models: Path, draws: float) -> None:

@@ -7,7 +7,7 @@ import pytest
 from contracts.artifacts import TEST_LOGITS, Artifacts
 from contracts.config.days import Gate
 from contracts.errors import DataError
-from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain
+from contracts.release.gate import Estimate, GateVerdict, MedianMilliseconds, RankingGain, RecallGain
 from models.evaluation.metrics import gauc
 from serving.bundle.scoring_bundle import ScoringBundle
 from serving.replay.bundle_comparison import logits, read_window
@@ -20,6 +20,8 @@ FINE = GateVerdict(
     difference=RankingGain(figure="GAUC", value=0.001, standard_error=0.001, low=-0.001, high=0.003),
     calibration=Estimate(value=1.05, standard_error=0.1, low=0.9, high=1.3),
     milliseconds=MedianMilliseconds(challenger=2.0, champion=1.9),
+    recall=RecallGain(value=-0.04, standard_error=0.01, low=-0.06, high=-0.02, clicks=500, challenger=0.4,
+                      champion=0.44),
 )
 
 
@@ -64,6 +66,21 @@ def test_a_worse_challenger_is_refused_with_its_figures(good, bad):
     assert "below -0.002" in found.reasons[0]
 
 
+def test_retrieval_that_finds_less_is_refused(tmp_path, good):
+    """The same ranker behind twenty candidates of popularity alone, of eighty items."""
+    narrow = market_run(tmp_path / "narrow", retrieve={
+        "candidates": 20, "two_tower": 0, "item_to_item": 0, "popularity": 20})
+    found = evaluate_challenger(narrow, narrow.bundle, good.bundle, QUICK, seed=0)
+    assert found.recall is not None
+    assert found.recall.value == pytest.approx(found.recall.challenger - found.recall.champion)
+    assert found.recall.clicks > 100
+    assert ["retrieval: finds" in reason for reason in found.reasons] == [True]
+    back = evaluate_challenger(good, good.bundle, narrow.bundle, QUICK, seed=0)
+    assert back.recall is not None
+    assert back.recall.low > 0
+    assert back.reasons == ()
+
+
 def test_the_first_one_has_no_champion_to_beat(good):
     found = evaluate_challenger(good, good.bundle, None, QUICK, seed=0)
     assert (found.champion, found.reasons) == (None, ())
@@ -98,6 +115,7 @@ def test_rows_without_features_are_an_error(tmp_path, good):
         ("calibration", {"low": 1.25, "value": 1.4, "high": 1.5}, "calibration"),
         ("calibration", {"low": 0.5, "value": 0.6, "high": 0.8}, "calibration"),
         ("milliseconds", {"challenger": 2.9}, "latency"),
+        ("recall", {"value": -0.1, "low": -0.2, "high": -0.04}, "retrieval"),
     ],
 )
 def test_each_limit_refuses_alone(part, change, word):
