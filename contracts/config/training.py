@@ -95,6 +95,13 @@ class Train(Section):
     tower_hidden: tuple[int, ...] = Field((128,), description="widths of the towers")
     tower_epochs: int = Field(6, ge=1, description="of the towers and of their pre-ranker")
     temperature: float = Field(0.1, gt=0, description="of the towers' softmax")
+    tower_mixed: int = Field(
+        0, ge=0, description="items drawn evenly from the catalogue that stand beside those of a batch in the towers' "
+        "softmax; not in federated training, where no client has the catalogue"
+    )
+    tower_hard: int = Field(
+        0, ge=0, description="of a click's negatives in the towers' softmax, so many that score highest count once more"
+    )
 
     @model_validator(mode="after")
     def _layers_where_they_are_needed(self) -> Train:

@@ -72,7 +72,8 @@ class FederatedNetworks(nn.Module):
         if self._retrieval:
             self.towers = TwoTower(spec, s.embedding_dim, s.tower_hidden, s.tower_dim, s.dropout, s.temperature)
             self.pre_ranker = PreRanker(s.tower_dim, config.prerank.hidden)
-            self._losses += (RetrievalLoss(self.towers), PreRankLoss(self.pre_ranker, self.towers, self.bias))
+            self._losses += (RetrievalLoss(self.towers, hard=s.tower_hard),
+                             PreRankLoss(self.pre_ranker, self.towers, self.bias))
             mlps.append(self.pre_ranker.mlp)
         prior = float(np.log(config.federated.prior / (1 - config.federated.prior)))
         for mlp in mlps:

@@ -8,15 +8,15 @@ that devices differ by rounding alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.features.feature_spec import UNKNOWN
 from models.examples.batches import ExampleSet, FeatureBlock
+from models.examples.shown_items import shown_items
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 
@@ -43,29 +43,11 @@ class Clicks(NamedTuple):
 
 
 @torch.inference_mode()
-def catalogue(two_tower: TwoTower, windows: Iterable[ExampleSet]) -> Catalogue:
+def catalogue(two_tower: TwoTower, windows: Sequence[ExampleSet]) -> Catalogue:
     """Windows in time order. Padding and unknown items are left out."""
-    rows = two_tower.slot.size if two_tower.slot else 0
-    ids = torch.zeros(rows, two_tower.item_id_columns, dtype=torch.int32)
-    dense = torch.zeros(rows, two_tower.item_dense_columns)
-    impressions = torch.zeros(rows, dtype=torch.int64)
-    for window in windows:
-        for batch in window.batches(BATCH):
-            item = two_tower.item_ids(batch.candidate)
-            shown, last = _last_rows(item, rows)
-            ids[shown] = batch.candidate.ids[last, : ids.shape[1]]
-            dense[shown] = batch.candidate.dense[last, : dense.shape[1]]
-            impressions += torch.bincount(item, minlength=rows)
-    known = torch.arange(rows)[(impressions > 0) & (torch.arange(rows) > UNKNOWN)]
-    vectors = [two_tower.item_vector(FeatureBlock(ids[part], dense[part])) for part in known.split(BATCH)]
-    return Catalogue(known, torch.cat(vectors), impressions[known])
-
-
-def _last_rows(item: Tensor, items: int) -> tuple[Tensor, Tensor]:
-    """(each item of the batch once, its last row); assigning to repeated places would keep any of them."""
-    last = torch.full((items,), -1).scatter_reduce_(0, item.long(), torch.arange(len(item)), "amax")
-    shown = (last >= 0).nonzero().squeeze(1)
-    return shown, last[shown]
+    ids, columns, impressions = shown_items(windows, two_tower.slot)
+    parts = zip(*(part.split(BATCH) for part in columns), strict=True)
+    return Catalogue(ids, torch.cat([two_tower.item_vector(FeatureBlock(*part)) for part in parts]), impressions)
 
 
 @torch.inference_mode()

@@ -15,7 +15,8 @@ from torch.nn import functional as F
 
 from contracts.artifacts import LABEL
 from contracts.errors import OneClassError
-from models.examples.batches import Batch, ExampleSet
+from models.examples.batches import Batch, ExampleSet, FeatureBlock
+from models.examples.shown_items import ShownItems
 
 Share = Callable[[Tensor, Tensor], tuple[Tensor, Tensor, int]]
 
@@ -50,6 +51,16 @@ def sampled_softmax_sum(scores: Tensor, target: Tensor, log_frequency: Tensor, h
     return F.cross_entropy(corrected.masked_fill(left_out, -torch.inf), target, reduction="sum")
 
 
+def hardest_sum(scores: Tensor, target: Tensor, hits: Tensor, number: int) -> Tensor:
+    """Sum over P rows of -log softmax at `target`, of it and the `number` columns that score highest beside it (Huang
+    et al., KDD 2020, online hard negatives); shapes as in `sampled_softmax_sum`. What is hard was not drawn, so that
+    there is no frequency to correct for."""
+    others = scores.float().masked_fill(hits.scatter(1, target[:, None], True), -torch.inf)
+    hard = others.topk(min(number, others.shape[1]), dim=1).values
+    both = torch.cat([scores.float().gather(1, target[:, None]), hard], dim=1)
+    return F.cross_entropy(both, torch.zeros_like(target), reduction="sum")
+
+
 class ClickLoss(nn.Module):
     """Log loss of a ranker's logit plus the position bias. In training, labels are `smoothing` and 1 - `smoothing`.
 
@@ -74,28 +85,56 @@ class RetrievalLoss(nn.Module):
     """Every click against all items shown in the batch, without the clicked item again and the user's other clicks.
 
     `share` brings the items of all processes together in training (models/distributed/shared_candidates.py): from
-    (vectors [B, D], numbers [B, n]) of this one to (those of all [N, ...], the row at which its own begin).
+    (vectors [B, D], numbers [B, n]) of this one to (those of all [N, ...], the row at which its own begin). In training,
+    `mixed` items drawn evenly from `catalogue` stand beside those of the batch (Yang et al., WWW 2020), Q being the
+    mixture's, and a click's `hard` highest-scored negatives count once more. Validation is without all three.
     """
 
-    def __init__(self, two_tower: nn.Module, share: Share | None = None) -> None:
+    def __init__(
+        self, two_tower: nn.Module, catalogue: ShownItems | None = None, mixed: int = 0, hard: int = 0,
+        share: Share | None = None,
+    ) -> None:
         super().__init__()
-        self.two_tower, self.share = two_tower, share
+        self.two_tower, self.catalogue, self.mixed, self.hard, self.share = two_tower, catalogue, mixed, hard, share
 
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
-        towers = self.two_tower
+        towers, rows = self.two_tower, len(batch.label)
         target = batch.clicks()
-        clicked = batch.take(target)
-        users, items = towers.both(clicked.request, batch.candidate)  # type: ignore[operator]
-        own = ids = towers.item_ids(batch.candidate)  # type: ignore[operator]
-        user, label, first = batch.user, batch.label > 0, 0
+        clicked, own, columns = batch.take(target), *self._against(batch)
+        users, vectors = towers.both(clicked.request, columns)  # type: ignore[operator]
+        ids, items, user, label, first = own[:rows], vectors[:rows], batch.user, batch.label > 0, 0
         if self.share is not None and self.training:
             items, numbers, first = self.share(items, torch.stack([ids, user.long(), label.long()], 1))
             ids, user, label = numbers[:, 0], numbers[:, 1], numbers[:, 2] > 0
+        shown, ids = len(ids), torch.cat([ids, own[rows:]])
         same_item = own[target][:, None] == ids[None]
         same_user = (clicked.user[:, None] == user[None]) & label[None]
-        scores = users @ items.T / towers.temperature
-        frequency = towers.item_log_frequency[ids]  # type: ignore[index]
-        return sampled_softmax_sum(scores, target + first, frequency, same_item | same_user), len(target)
+        hits = same_item | F.pad(same_user, (0, len(ids) - shown))
+        scores = users @ torch.cat([items, vectors[rows:]]).T / towers.temperature
+        loss = sampled_softmax_sum(scores, target + first, self._log_frequency(ids, shown), hits)
+        if self.training and self.hard:
+            loss = loss + hardest_sum(scores, target + first, hits, self.hard)
+        return loss, len(target)
+
+    def _against(self, batch: Batch) -> tuple[Tensor, FeatureBlock]:
+        """Ids and columns of the items of the batch and, behind them, of those drawn from the catalogue."""
+        shown = self.two_tower.item_ids(batch.candidate)  # type: ignore[operator]
+        if not self._draws:
+            return shown, batch.candidate
+        ids, columns = self.catalogue.draw(self.mixed, shown.device)  # type: ignore[union-attr]
+        own = (part[:, : of.shape[1]] for part, of in zip(batch.candidate, columns, strict=True))
+        return torch.cat([shown, ids]), FeatureBlock(*map(torch.cat, zip(own, columns, strict=True)))
+
+    def _log_frequency(self, ids: Tensor, rows: int) -> Tensor:
+        """log(rows Q + mixed / N) beside draws, N items in the catalogue; log Q without."""
+        log_frequency: Tensor = self.two_tower.item_log_frequency[ids]  # type: ignore[index]
+        if not self._draws:
+            return log_frequency
+        return (rows * log_frequency.exp() + self.mixed / len(self.catalogue.ids)).log()  # type: ignore[union-attr]
+
+    @property
+    def _draws(self) -> bool:
+        return self.training and self.mixed > 0 and self.catalogue is not None
 
 
 class PreRankLoss(nn.Module):

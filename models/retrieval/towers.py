@@ -29,7 +29,7 @@ from models.training import fitting
 
 
 class TowerSettings(BaseModel):
-    """`length`: latest items that the user's tower reads."""
+    """`length`: latest items that the user's tower reads; `mixed` and `hard` as train.tower_mixed and .tower_hard."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -42,6 +42,8 @@ class TowerSettings(BaseModel):
     learning_rate: float = Field(1e-3, gt=0)
     temperature: float = Field(0.1, gt=0)
     dropout: float = Field(0.2, ge=0, lt=1)
+    mixed: int = Field(0, ge=0)
+    hard: int = Field(0, ge=0)
 
 
 class Towers:
@@ -57,7 +59,7 @@ class Towers:
         spec = _spec(split.train, s.length)
         self.network = TwoTower(spec, s.embedding, s.hidden, s.width, s.dropout, s.temperature)
         train = Train(tower_epochs=s.epochs, batch_size=s.batch, learning_rate=s.learning_rate, patience=3,
-                      device="cpu")
+                      device="cpu", tower_mixed=s.mixed, tower_hard=s.hard)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder)
             rows = ExampleSet(write(path / "train", training_rows(split.train, s.length)), spec)

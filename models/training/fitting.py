@@ -17,7 +17,9 @@ from models.distributed import data_parallel
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.distributed.shared_candidates import SharedCandidates
 from models.examples.batches import ExampleSet
+from models.examples.shown_items import shown_items
 from models.layers import batch_norm
+from models.layers.embedding import item_slot
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
@@ -69,13 +71,15 @@ def fit_towers(
     start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
     kept: RunCheckpoint | None = None,
 ) -> FitResult:
-    """On the sampled softmax of clicks against the items shown, in all processes, for `tower_epochs`; all else as
-    `fit`."""
+    """On the sampled softmax of clicks against the items shown, in all processes, and those that `settings` draw, for
+    `tower_epochs`; all else as `fit`."""
     _prepare(two_tower, train)
     if start:
         start(two_tower)
+    catalogue = shown_items([train], item_slot(train.spec)) if settings.tower_mixed else None
     world = data_parallel.join(data_parallel.resolve_device(settings.device))
-    loss = RetrievalLoss(two_tower, SharedCandidates(world) if world.size > 1 else None)
+    loss = RetrievalLoss(two_tower, catalogue, settings.tower_mixed, settings.tower_hard,
+                         SharedCandidates(world) if world.size > 1 else None)
     loop = Loop(loss, [two_tower], settings, seed, settings.tower_epochs)
     return loop.run(train, validation, on_epoch, on_batch, kept=kept)
 

@@ -38,3 +38,20 @@ def test_what_follows_on_a_ring_is_learned():
     found[:, :2] = -torch.inf
     near = (split.test.targets.items[:, None] == found.topk(5).indices.numpy()).any(1).mean()
     assert near > 0.5  # 5 of 24 by chance
+
+
+def test_mixed_and_hard_negatives_change_what_is_learned_and_one_seed_is_one_fit():
+    split = ring_split()
+    plain = TowerSettings(width=16, embedding=8, hidden=(32,), epochs=15, batch=64, learning_rate=1e-2)
+    mixed, both = (plain.model_copy(update=more) for more in ({"mixed": 16}, {"mixed": 16, "hard": 3}))
+    found = [Towers(settings, 0) for settings in (plain, mixed, both, both)]
+    for model in found:
+        model.fit(split)
+    without, first, second, again = (model.scores(split.test.asked, split.test.history)[:, 2:] for model in found)
+    assert torch.equal(second, again)
+    assert not torch.equal(without, first)
+    assert not torch.equal(first, second)
+    near = [(split.test.targets.items[:, None] - 2 == scores.topk(5).indices.numpy()).any(1).mean()
+            for scores in (first, second)]
+    assert near[0] > 0.5  # 5 of 24 by chance
+    assert near[1] > 0.3
