@@ -19,17 +19,19 @@ from torch.nn import functional as F
 
 from models.layers.sequence_blocks import BLOCKS
 
+NARROW, WIDE, MANY = 64, 128, 100_000
 Places = Literal["learned", "distance", "none"]
 
 
 class EncoderSettings(BaseModel):
-    """Shape of the encoder. `length`: latest actions that are read; `factor`: inner width of the feed-forward part over
-    `width`; `temperature` of cosines, 0: inner products as they are; `spread`: deviation of the items' first vectors.
+    """Shape of the encoder. `width` None: by the log, see `sized`; `length`: latest actions that are read; `factor`:
+    inner width of the feed-forward part over `width`; `temperature` of cosines, 0: inner products as they are; `spread`:
+    deviation of the items' first vectors.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    width: int = Field(64, ge=1)
+    width: int | None = Field(None, ge=1)
     blocks: int = Field(1, ge=0)
     heads: int = Field(1, ge=1)
     block: Literal["transformer", "ligr", "hstu"] = "transformer"
@@ -40,20 +42,26 @@ class EncoderSettings(BaseModel):
     temperature: float = Field(0.07, ge=0)
     spread: float = Field(0.1, gt=0)
 
+    def sized(self, actions: int) -> EncoderSettings:
+        """With a width: NARROW for a log of fewer than `MANY` training actions, where WIDE finds no more and takes twice
+        the time, WIDE for one of more."""
+        return self.model_copy(update={"width": self.width or (WIDE if actions >= MANY else NARROW)})
+
 
 class SequenceEncoder(nn.Module):
-    """`table`: rows of the embedding, 0 (padding) and 1 (unknown) included."""
+    """`table`: rows of the embedding, 0 (padding) and 1 (unknown) included. NARROW where `settings` have no width."""
 
     def __init__(self, table: int, settings: EncoderSettings) -> None:
         super().__init__()
-        s = self.settings = settings
-        self.items = nn.Embedding(table, s.width, padding_idx=0)
-        self.places = nn.Embedding(s.length, s.width) if s.places == "learned" else None
+        s = self.settings = settings.sized(0)
+        width = s.width or NARROW
+        self.items = nn.Embedding(table, width, padding_idx=0)
+        self.places = nn.Embedding(s.length, width) if s.places == "learned" else None
         self.dropout = nn.Dropout(s.dropout)
         self.blocks = nn.Sequential(*(
-            BLOCKS[s.block](s.width, s.heads, s.length, s.dropout, s.factor, s.places == "distance")
+            BLOCKS[s.block](width, s.heads, s.length, s.dropout, s.factor, s.places == "distance")
             for _ in range(s.blocks)))
-        self.norm = nn.LayerNorm(s.width)
+        self.norm = nn.LayerNorm(width)
         for parameter in self.parameters():
             if parameter.dim() > 1:
                 nn.init.xavier_normal_(parameter)

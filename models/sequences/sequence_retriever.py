@@ -72,7 +72,7 @@ class SequenceRetriever:
         """One seed gives one fit on one machine."""
         torch.manual_seed(self.seed)
         s, begin, spent, seen = self.settings, time.perf_counter(), 0.0, 0
-        trained = SequenceEncoder(split.train.table, s.encoder)
+        trained = SequenceEncoder(split.train.table, s.encoder.sized(len(split.train.items)))
         averaged = self.network = copy.deepcopy(trained)
         adam = torch.optim.AdamW(trained.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay,
                                  betas=(0.9, s.second_moment), fused=True)

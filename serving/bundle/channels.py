@@ -47,8 +47,8 @@ TOLERANCE = 1e-4  # of a score, or of that part of one above 1
 def encoder(folder: Path) -> SequenceEncoder:
     """Rebuilt from its settings, its weights mapped. Raises BundleError where they do not fit each other."""
     settings = json.loads((folder / CHANNEL_SETTINGS).read_text(encoding="utf-8"))
-    table = checkpoint.shape(folder / WEIGHTS, "items.weight")[0]
-    network = SequenceEncoder(table, EncoderSettings.model_validate(settings["encoder"]))
+    table, width = checkpoint.shape(folder / WEIGHTS, "items.weight")
+    network = SequenceEncoder(table, EncoderSettings.model_validate(settings["encoder"] | {"width": width}))
     checkpoint.load(network, folder / WEIGHTS, mapped=True)
     return network.eval().requires_grad_(False)
 

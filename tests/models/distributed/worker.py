@@ -132,7 +132,7 @@ def towers_of_all_items(
     batch = next(train.batches(201))
     mine = batch.take(torch.arange(world.rank, 201, world.size))
     silent = mine._replace(label=torch.zeros_like(mine.label))
-    value, terms = RetrievalLoss(towers, SharedCandidates(world))(silent if world.rank else mine)
+    value, terms = RetrievalLoss(towers, share=SharedCandidates(world))(silent if world.rank else mine)
     value.backward()
     reached = [parameter.grad for parameter in towers.item.parameters() if parameter.grad is not None]
     total = data_parallel.total([float(value), float(terms)], torch.device("cpu"), world)

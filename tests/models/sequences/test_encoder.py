@@ -44,3 +44,10 @@ def test_a_temperature_makes_scores_cosines():
     torch.testing.assert_close(users.norm(dim=1), torch.full((2,), 2.0))
     torch.testing.assert_close(network.vectors(torch.tensor([2, 7])).norm(dim=1), torch.ones(2))
     torch.testing.assert_close(network.vectors()[7], network.vectors(torch.tensor([7]))[0])
+
+
+def test_the_width_is_by_the_log_unless_it_is_given():
+    for given, few, many in ((None, 64, 128), (24, 24, 24)):
+        settings = EncoderSettings(width=given)
+        assert (settings.sized(99_999).width, settings.sized(100_000).width) == (few, many)
+    assert SequenceEncoder(5, EncoderSettings()).vectors().shape == (5, 64)

@@ -27,6 +27,15 @@ def test_what_follows_on_a_ring_is_learned(block):
     assert hits > 0.75  # 0.9 of the steps are the likely one, of 24
 
 
+def test_the_network_has_the_width_of_its_log(monkeypatch):
+    split = ring_split(20)
+    monkeypatch.setattr("models.sequences.encoder.MANY", len(split.train.items))
+    for users, width in ((20, 128), (10, 64)):
+        model = SequenceRetriever(SequenceSettings(epochs=1), 0)
+        model.fit(ring_split(users))
+        assert model.network.vectors().shape[1] == width
+
+
 def test_the_best_epoch_is_kept():
     seen: list[tuple[int, float]] = []
     split = ring_split(40)

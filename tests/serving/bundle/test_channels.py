@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import json
 import shutil
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
-from contracts.artifacts import SCORES
+from contracts.artifacts import CHANNEL_SETTINGS, SCORES, WEIGHTS
 from contracts.errors import BundleError, ParityError
+from models.sequences.encoder import EncoderSettings, SequenceEncoder
+from models.training import checkpoint
+from serving.bundle import channels
 from serving.bundle.loaded_bundle import LoadedBundle
 
 PARITY = "parity/channels/sasrec.parquet"
@@ -34,3 +39,11 @@ def test_a_channel_without_parity_rows_is_refused(channel_folder, tmp_path, repu
     (folder / PARITY).unlink()
     with pytest.raises(BundleError, match="cannot be checked"):
         LoadedBundle.load(republish(folder))
+
+
+def test_an_encoder_has_the_width_of_its_weights(tmp_path):
+    """Settings without a width leave it to the log that was trained on, which a server does not see."""
+    trained = SequenceEncoder(9, EncoderSettings(width=24))
+    checkpoint.save(trained, tmp_path / WEIGHTS)
+    (tmp_path / CHANNEL_SETTINGS).write_text(json.dumps({"encoder": EncoderSettings().model_dump()}), encoding="utf-8")
+    assert torch.equal(channels.encoder(tmp_path).items.weight, trained.items.weight)
