@@ -8,7 +8,8 @@ FILE has one line a user, the user and then the items in order; or it is a CSV o
 --item, --time. TRAIN,TEST in place of FILE is a split that somebody published. Models are fitted to the training part,
 stop early by the validation part, and the test part is read once. With --refit they are then trained anew on training
 and validation, for as many epochs, before the test. Items of the history are not recommended unless --show-seen. With
---out finished runs are kept, so that a run that was killed goes on.
+--out finished runs are kept, so that a run that was killed goes on. The model `mixed` brings the others of the command
+together by quotas that validation chose, as the funnel does; --set 'mixed={"candidates": 20}' says by how long a list.
 
 Prints Markdown tables; with --json the last line is one JSON object, `retrieval.SET.MODEL.FIGURE`, means over seeds.
 """
@@ -38,8 +39,10 @@ from models.interactions.interactions import Interactions, from_columns, read_li
 from models.interactions.retriever import Retriever
 from models.interactions.splits import Split, leave_one_out, split_in_time
 from models.retrieval import registry
+from models.retrieval.mixture import Mixture
 from sluice.dev.kept_figures import KeptFigures
 
+MIXED = "mixed"
 MODELS = ("popularity", "item_cosine", "sasrec")
 TABLES = (".csv", ".parquet")
 SPLITS = {"leave_one_out": leave_one_out, "time": split_in_time}
@@ -61,18 +64,22 @@ def run(split: Split, model: str, seed: int, changed: registry.Settings, hide_se
     fitted, counts = retriever.fit(split), split.train.counts()
     validation = evaluate(retriever, split.validation, counts, hide_seen=hide_seen)
     if refit:
-        retriever = _refitted(split, model, seed, changed, fitted.rounds)
+        retriever = _refitted(retriever, split, model, seed, changed, fitted.rounds)
     test = evaluate(retriever, split.test, counts, hide_seen=hide_seen)
     return Run(**fitted._asdict(), validation=validation, test=test)
 
 
-def _refitted(split: Split, model: str, seed: int, changed: registry.Settings, rounds: int) -> Retriever:
+def _refitted(
+    retriever: Retriever, split: Split, model: str, seed: int, changed: registry.Settings, rounds: int
+) -> Retriever:
     """Trained on all that is known at the test, without an earlier stop where the model knows of epochs."""
-    fields = type(registry.settings(model, changed)).model_fields
-    fixed: dict[str, object] = {name: rounds for name in ("epochs", "validate_every") if name in fields}
-    retriever = registry.build(model, seed, {**changed, **fixed})
-    retriever.fit(split._replace(train=split.test.history))
-    return retriever
+    whole = split._replace(train=split.test.history)
+    if isinstance(retriever, Mixture):
+        retriever.refit(whole)
+        return retriever
+    again = registry.build(model, seed, registry.fixed_rounds(model, changed, rounds))
+    again.fit(whole)
+    return again
 
 
 def _plain(*of_run: Any) -> dict[str, object]:
@@ -156,6 +163,8 @@ def slices(name: str, runs: Mapping[str, Run]) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     asked = options().parse_args(argv)
     changed = dict(_changed(text) for text in asked.set)
+    if MIXED in asked.models:
+        changed[MIXED] = _of_the_others(asked, changed)
     chosen = {model: registry.settings(model, changed.get(model)) for model in asked.models}
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.out or Path(scratch)
@@ -192,6 +201,14 @@ def measure(
 def _named(text: str) -> tuple[str, Path]:
     name, _, path = text.rpartition("=")
     return name or Path(path).stem, Path(path)
+
+
+def _of_the_others(asked: argparse.Namespace, changed: Mapping[str, registry.Settings]) -> registry.Settings:
+    """Mixed of the other models of this command, as they are set, unless --set names others."""
+    others = [model for model in asked.models if model != MIXED]
+    found: dict[str, object] = {"settings": {model: changed.get(model, {}) for model in others},
+                                "hide_seen": not asked.show_seen}
+    return found | ({"models": others} if len(others) > 1 else {}) | dict(changed.get(MIXED, {}))
 
 
 def _changed(text: str) -> tuple[str, registry.Settings]:

@@ -12,6 +12,7 @@ from models.interactions.retriever import Retriever
 from models.retrieval.factorisation import Als, AlsSettings, Bpr, BprSettings
 from models.retrieval.item_to_item import Ease, ItemCosine
 from models.retrieval.light_gcn import LightGcn, LightGcnSettings
+from models.retrieval.mixture import Mixture, MixtureSettings
 from models.retrieval.popularity import WEEK, Popularity, RecentPopularity
 from models.retrieval.towers import Towers, TowerSettings
 from models.sequences.encoder import EncoderSettings
@@ -58,6 +59,7 @@ _BUILDERS: dict[str, tuple[BaseModel, Callable[..., Retriever]]] = {
     "sasrec": (_sequence("transformer"), SequenceRetriever),
     "esasrec": (_sequence("ligr"), SequenceRetriever),
     "hstu": (_sequence("hstu"), SequenceRetriever),
+    "mixed": (MixtureSettings(), lambda s, seed: Mixture(s, seed, build, fixed_rounds)),
 }
 
 
@@ -94,3 +96,9 @@ def build(name: str, seed: int, changed: Settings | None = None) -> Retriever:
     """Not yet fitted. Raises ConfigError as `settings` does."""
     chosen = settings(name, changed)
     return _BUILDERS[name][1](chosen, seed)
+
+
+def fixed_rounds(name: str, changed: Settings | None, rounds: int) -> Settings:
+    """`changed` and what else it takes to train for so many epochs without an earlier stop, where the model has any."""
+    fields = type(settings(name, changed)).model_fields
+    return {**(changed or {}), **{key: rounds for key in ("epochs", "validate_every", "patience") if key in fields}}

@@ -38,6 +38,7 @@ class TowerSettings(BaseModel):
     embedding: int = Field(32, ge=1)
     length: int = Field(20, ge=1)
     epochs: int = Field(15, ge=1)
+    patience: int = Field(3, ge=1)
     batch: int = Field(1024, ge=1)
     learning_rate: float = Field(1e-3, gt=0)
     temperature: float = Field(0.1, gt=0)
@@ -58,7 +59,7 @@ class Towers:
         torch.manual_seed(self.seed)
         spec = _spec(split.train, s.length)
         self.network = TwoTower(spec, s.embedding, s.hidden, s.width, s.dropout, s.temperature)
-        train = Train(tower_epochs=s.epochs, batch_size=s.batch, learning_rate=s.learning_rate, patience=3,
+        train = Train(tower_epochs=s.epochs, batch_size=s.batch, learning_rate=s.learning_rate, patience=s.patience,
                       device="cpu", tower_mixed=s.mixed, tower_hard=s.hard)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder)

@@ -58,6 +58,16 @@ def test_wrong_use_is_refused(lines):
             main([str(lines), "--models", "ease", "--set", wrong])
 
 
+def test_mixed_brings_the_other_models_together_as_they_are_set(lines, capsys):
+    models = ["--models", "popularity", "ease", "mixed", "--set", 'ease={"l2": 7}']
+    main([f"one={lines}", *models, "--set", 'mixed={"candidates": 10}', "--refit", "--json"])
+    found = last_line(capsys.readouterr().out)["retrieval"]["one"]
+    assert set(found) == {"popularity", "ease", "mixed"}
+    assert all_finite(found)
+    main([f"one={lines}", "--models", "mixed", "--json"])  # of its own models, alone
+    assert all_finite(last_line(capsys.readouterr().out))
+
+
 def test_a_given_split_is_refitted_on_validation(tmp_path, capsys):
     random = np.random.default_rng(0)
     rows = [f"{user} " + " ".join(map(str, random.permutation(30)[:8])) for user in range(50)]
