@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
-from models.evaluation import full_ranking
 from models.interactions.evaluate import rank
 from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted, Retriever
@@ -87,7 +86,7 @@ class Mixture:
         found = model.scores(users, history)
         found[:, :FIRST_ID] = -torch.inf
         if self.settings.hide_seen:
-            full_ranking.hide(found, history.owners, history.items)
+            found[torch.from_numpy(history.owners), torch.from_numpy(history.items)] = -torch.inf
         order = found.argsort(dim=1, descending=True, stable=True)
         places = torch.arange(1.0, found.shape[1] + 1).expand_as(found)
         return torch.empty_like(places).scatter_(1, order, places)

@@ -25,8 +25,8 @@ Places = Literal["learned", "distance", "none"]
 
 class EncoderSettings(BaseModel):
     """Shape of the encoder. `width` None: by the log, see `sized`; `length`: latest actions that are read; `factor`:
-    inner width of the feed-forward part over `width`; `temperature` of cosines, 0: inner products as they are; `spread`:
-    deviation of the items' first vectors.
+    inner width of the feed-forward part over `width`; `temperature` of cosines, 0: inner products as they are;
+    `spread`: deviation of the items' first vectors.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,8 +43,8 @@ class EncoderSettings(BaseModel):
     spread: float = Field(0.1, gt=0)
 
     def sized(self, actions: int) -> EncoderSettings:
-        """With a width: NARROW for a log of fewer than `MANY` training actions, where WIDE finds no more and takes twice
-        the time, WIDE for one of more."""
+        """With a width: NARROW for a log of fewer than `MANY` training actions, where WIDE finds no more in twice the
+        time, WIDE for one of more."""
         return self.model_copy(update={"width": self.width or (WIDE if actions >= MANY else NARROW)})
 
 
