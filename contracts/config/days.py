@@ -41,6 +41,10 @@ class Watch(Section):
     max_refusal_rate: float = Field(
         0.05, ge=0, le=1, description="calls refused because there was too much to do, of all; 1 never speaks against"
     )
+    max_incomplete_retrieval: float = Field(
+        0.05, ge=0, le=1, description="answers whose retrieval went without one of its channels, for want of time or "
+        "because it failed; 1 never speaks against"
+    )
     max_p99_ms: float = Field(100.0, gt=0, description="milliseconds between a request's arrival and its answer")
     max_p99_ratio: float = Field(2.0, gt=1, description="of that over the bundle's before it, in the same log")
     max_miscalibration: float = Field(

@@ -15,11 +15,13 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import DAY
 from contracts.errors import DataError
+from serving.request.query import StageStatus
 from serving.response_log import journal
 from serving.response_log.response_record import LOST, SCHEMA
 
 # The caller's own doing; they say nothing about the bundle.
 CALLERS_FAULT = ("INVALID_ARGUMENT", "CANCELLED")
+RETRIEVE = "retrieve"
 REFUSED = "RESOURCE_EXHAUSTED"  # there was too much to do, which says more about the load than about the bundle
 _SCHEMA = SCHEMA.append(pa.field(DAY, pa.string()))
 JOURNALS = f"{DAY}=*/.*{journal.SUFFIX}"
@@ -65,6 +67,14 @@ class LoggedResponses:
         for status, calls in zip(self.table["status"].to_pylist(), _calls(self.table).tolist(), strict=True):
             found[status] += calls
         return {status: calls for status, calls in found.most_common() if status not in ("OK", REFUSED)}
+
+    @property
+    def incomplete_retrieval(self) -> np.ndarray:
+        """bool, of the answers that came and tell of retrieval: a channel was left out of it, or all but popularity."""
+        came = self.table.filter(pc.field("status") == "OK")
+        stages, statuses = came["stages"].to_pylist(), came["stage_statuses"].to_pylist()
+        told = (dict(zip(names or (), of or (), strict=True)) for names, of in zip(stages, statuses, strict=True))
+        return np.array([one[RETRIEVE] != StageStatus.COMPLETE.value for one in told if RETRIEVE in one], dtype=bool)
 
     @property
     def milliseconds(self) -> np.ndarray:

@@ -106,6 +106,9 @@ def _figures(
         return [], [f"too few answers: {len(refused)} of {settings.min_answers}", *missing]
     figures = [watch_figures.error_rate(failed, settings, ours.failures)] if len(failed) else []
     figures.append(watch_figures.refusal_rate(refused, settings))
+    incomplete = ours.incomplete_retrieval
+    if len(incomplete):
+        figures.append(watch_figures.incomplete_retrieval(incomplete, settings))
     spent = ours.milliseconds
     if len(spent):
         figures.append(watch_figures.slowness(spent, settings))

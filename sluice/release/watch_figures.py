@@ -31,6 +31,13 @@ def refusal_rate(refused: np.ndarray, settings: Watch) -> WatchFigure:
                        sentence=f"refused for load: {_shown(found, len(refused), 'calls')}")
 
 
+def incomplete_retrieval(incomplete: np.ndarray, settings: Watch) -> WatchFigure:
+    """Of the answers, those with a channel of retrieval left out, or with popular items alone."""
+    found = _share(incomplete, settings.max_incomplete_retrieval)
+    return WatchFigure(name="incomplete_retrieval", **found,
+                       sentence=f"retrieval without a channel: {_shown(found, len(incomplete), 'answers')}")
+
+
 class _Share(TypedDict):
     value: float
     low: float

@@ -46,6 +46,17 @@ def test_a_stretch_over_midnight(folder):
     assert found.of("two").milliseconds.tolist() == [4.0, 6.0]
 
 
+def test_retrieval_is_incomplete_where_its_stage_says_so_and_unknown_where_nothing_is_said(tmp_path):
+    log = ResponseLog(tmp_path / "answers")
+    for minute, ended in enumerate(("complete", "degraded", "skipped", None, "degraded")):
+        status = "INTERNAL" if minute == 4 else "OK"
+        told = {"stages": ["rank", "retrieve"], "stage_statuses": ["degraded", ended]} if ended else {}
+        log.append(replace(answer(minute, "one", status), **told))
+    log.close()
+    found = response_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))
+    assert found.incomplete_retrieval.tolist() == [False, True, True]
+
+
 def test_shown_items_in_rows(folder):
     found = response_history.read(folder, NIGHT, NIGHT + timedelta(days=1))
     rows = response_history.shown(found, NIGHT + timedelta(minutes=2), first_only=False).to_pylist()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -54,17 +55,22 @@ class Traffic:
         (folder / "watch.toml").write_text(CONFIG)
 
     def serve(self, version: str, count: int, truth: float = 1.0, failed: float = 0.0, slow: float = 1.0,
-              status: str = "INTERNAL") -> None:
+              status: str = "INTERNAL", without: float | None = None) -> None:
+        """`without`: share of the answers whose retrieval lacked a channel; None: nothing is told of stages."""
         log = ResponseLog(self.folder / "answers")
         for _ in range(count):
             self.second += 1
             name, when = f"r{self.second}", NOON + timedelta(seconds=self.second)
             ok, chance = self.draw.random() >= failed, float(self.draw.uniform(0.1, 0.4))
             items = [f"i{self.draw.integers(9)}", "ia"] if ok else []
-            log.append(logged(
+            answer = logged(
                 name, items, time=when, user=f"u{self.draw.integers(60)}", probabilities=[chance, 0.9][: len(items)],
                 version=version, created=NOON, status="OK" if ok else status,
-                microseconds=round(5000 * slow * self.draw.exponential())))
+                microseconds=round(5000 * slow * self.draw.exponential()))
+            if without is not None:
+                ended = "degraded" if self.draw.random() < without else "complete"
+                answer = replace(answer, stages=["retrieve", "rank"], stage_statuses=[ended, "complete"])
+            log.append(answer)
             if ok and self.draw.random() < truth * chance:
                 self.clicks.append((name, items[0], when + timedelta(seconds=float(self.draw.uniform(0, 300)))))
         log.close()
@@ -100,6 +106,7 @@ def test_a_sound_bundle_is_left_alone(traffic):
 
 
 @pytest.mark.parametrize(("wrong", "figure"), [
+    ({"without": 0.2}, "incomplete_retrieval"),
     ({"failed": 0.05, "status": "DEADLINE_EXCEEDED"}, "error_rate"), ({"slow": 6.0}, "p99_ratio"),
     ({"slow": 30.0}, "p99_ms"),
     ({"truth": 0.5}, "predicted_over_observed"), ({"truth": 2.0}, "predicted_over_observed"),
@@ -111,6 +118,13 @@ def test_each_fault_is_found_by_its_figure(traffic, wrong, figure):
     assert figure in [entry.name for entry in found.figures if entry.against]
     assert "WRONG" in said
     assert "should be rolled back" in said
+
+
+def test_a_channel_that_is_rarely_left_out_is_no_reason(traffic):
+    traffic.serve("market-now", 2000, without=0.02)
+    code, found, said = traffic.watch("--bundle", "market-now")
+    assert (code, found.reasons) == (0, ())
+    assert "retrieval without a channel: 0.0" in said
 
 
 def test_refusals_for_load_are_a_rate_of_their_own(traffic):

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.config.days import Watch
-from sluice.release.watch_figures import calibration, error_rate, p99, refusal_rate, slowness, slowness_against
+from sluice.release.watch_figures import (
+    calibration,
+    error_rate,
+    incomplete_retrieval,
+    p99,
+    refusal_rate,
+    slowness,
+    slowness_against,
+)
 
 SETTINGS = Watch()
 
@@ -39,6 +47,14 @@ def test_refusals_have_a_limit_of_their_own():
     assert not refusal_rate(failures(1000, 60), SETTINGS).against
     assert refusal_rate(failures(1000, 80), SETTINGS).against
     assert not refusal_rate(failures(1000, 1000), Watch(max_refusal_rate=1.0)).against
+
+
+def test_retrieval_without_a_channel_has_a_limit():
+    assert not incomplete_retrieval(failures(1000, 60), SETTINGS).against
+    found = incomplete_retrieval(failures(1000, 90), SETTINGS)
+    assert found.against
+    assert "0.0900 of 1000 answers" in found.sentence
+    assert not incomplete_retrieval(failures(1000, 1000), Watch(max_incomplete_retrieval=1.0)).against
 
 
 def test_the_interval_of_the_99th_percentile_covers_it_as_often_as_it_says():
