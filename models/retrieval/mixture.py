@@ -2,14 +2,16 @@
 
     score(item) = -min over models m of rank_m(item) / quota_m
 
-so that the `candidates` best are the union of every model's first quota_m, filled up in the same proportion where lists
-overlap. Quotas are chosen by the targets of validation. What the user's history holds takes no place in a list.
+so that the `candidates` best hold every model's first quota_m, and go on in the same proportion where lists overlap.
+Quotas are those of a few shares, each model alone among them, by which most targets of validation are found. What the
+user's history holds takes no place in a list.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
-from models.interactions.evaluate import rank
 from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted, Retriever
-from models.interactions.splits import Split
-from models.retrieval import quotas
+from models.interactions.splits import Holdout, Split
 
 Settings = Mapping[str, object]
+BLOCK = 256  # users whose scores are there at once
 
 
 class MixtureSettings(BaseModel):
@@ -39,6 +40,21 @@ class MixtureSettings(BaseModel):
     hide_seen: bool = True
 
 
+def shares(models: int) -> Iterator[tuple[float, ...]]:
+    """All that add up to 1 in steps of 1/4, of 1/2 for more than four models; the even ones first."""
+    yield (1 / models,) * models
+    steps = 4 if models <= 4 else 2
+    for parts in itertools.product(range(steps + 1), repeat=models):
+        if sum(parts) == steps:
+            yield tuple(part / steps for part in parts)
+
+
+def _merged(places: Sequence[Tensor], quotas: Sequence[float]) -> Tensor:
+    """[U, table]; a model without a quota brings nothing."""
+    scaled = [place / quota for place, quota in zip(places, quotas, strict=True) if quota]
+    return -torch.stack(scaled).amin(0)
+
+
 class Mixture:
     """`build(name, seed, settings)` gives a model that is not fitted, `fixed(name, settings, rounds)` the settings by
     which it trains for so many rounds."""
@@ -48,7 +64,7 @@ class Mixture:
         fixed: Callable[[str, Settings, int], Settings],
     ) -> None:
         self.settings, self.seed, self._build, self._fixed = settings, seed, build, fixed
-        self.quotas: dict[str, int] = {}
+        self.quotas: dict[str, float] = {}
         self.rounds: dict[str, int] = {}
         self._models: dict[str, Retriever] = {}
 
@@ -56,9 +72,7 @@ class Mixture:
         """Each model, then the quotas."""
         start, s = time.perf_counter(), self.settings
         self._train(split, {name: s.settings.get(name, {}) for name in s.models})
-        found = {name: rank(model, split.validation, hide_seen=s.hide_seen, lists=1).rank - 1
-                 for name, model in self._models.items()}
-        self.quotas = quotas.choose(found, s.candidates)
+        self.quotas = self._best(split.validation)
         seconds = time.perf_counter() - start
         return Fitted(seconds, len(split.train.items) / seconds, max(self.rounds.values()))
 
@@ -75,11 +89,24 @@ class Mixture:
     @torch.no_grad()
     def scores(self, users: np.ndarray, history: Interactions) -> Tensor:
         """[U, table]."""
-        least = torch.full((len(users), history.table), torch.inf)
-        for name, quota in self.quotas.items():
-            if quota:
-                least = torch.minimum(least, self._places(self._models[name], users, history) / quota)
-        return -least
+        used = {name: quota for name, quota in self.quotas.items() if quota}
+        return _merged([self._places(self._models[name], users, history) for name in used], list(used.values()))
+
+    @torch.no_grad()
+    def _best(self, holdout: Holdout) -> dict[str, float]:
+        """Of `shares`, the quotas that find most targets among `candidates`."""
+        tried, candidates = list(shares(len(self._models))), self.settings.candidates
+        found = np.zeros(len(tried))
+        for users in np.array_split(holdout.asked, -(-len(holdout.asked) // BLOCK)):
+            history, targets = holdout.history.rows(users), holdout.targets.rows(users)
+            row, item = torch.from_numpy(targets.owners), torch.from_numpy(targets.items)
+            places = [self._places(model, users, history) for model in self._models.values()]
+            for number, share in enumerate(tried):
+                merged = _merged(places, share)[row]
+                own = merged.gather(1, item[:, None])
+                found[number] += int(((merged >= own).sum(1) <= candidates).sum())
+        best = tried[int(found.argmax())]
+        return {name: part * candidates for name, part in zip(self._models, best, strict=True)}
 
     def _places(self, model: Retriever, users: np.ndarray, history: Interactions) -> Tensor:
         """float [U, table], 1 for the best."""

@@ -14,12 +14,12 @@ import torch
 
 from contracts.config.stages import Retrieve
 from models.inference.tower_vectors import UserTower
-from models.retrieval import quotas
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay.past_requests import PastRequest
 from serving.replay.retrieved_candidates import ANYBODY
 from serving.stages.retrieval import RetrievalStage
 
+STEPS = 20  # quotas are multiples of candidates / STEPS
 OWN = ("two_tower", "item_to_item", "popularity")
 Ranks = dict[str, np.ndarray]
 
@@ -32,14 +32,14 @@ def ranks(bundle: LoadedBundle, requests: Sequence[PastRequest]) -> Ranks:
 
 
 def _alone(retrieve: Retrieve, only: str) -> Retrieve:
-    return with_quotas(retrieve, {
-        name: retrieve.candidates if name == only else 0 for name in (*OWN, *retrieve.channels)})
+    quotas = {name: retrieve.candidates if name == only else 0 for name in (*OWN, *retrieve.channels)}
+    return with_quotas(retrieve, quotas)
 
 
-def with_quotas(retrieve: Retrieve, chosen: Mapping[str, int]) -> Retrieve:
+def with_quotas(retrieve: Retrieve, quotas: Mapping[str, int]) -> Retrieve:
     """With these, be they open or not."""
-    channels = {name: channel.model_copy(update={"quota": chosen[name]}) for name, channel in retrieve.channels.items()}
-    return retrieve.model_copy(update={"channels": channels, **{name: chosen[name] for name in OWN if name in chosen}})
+    channels = {name: channel.model_copy(update={"quota": quotas[name]}) for name, channel in retrieve.channels.items()}
+    return retrieve.model_copy(update={"channels": channels, **{name: quotas[name] for name in OWN if name in quotas}})
 
 
 @torch.inference_mode()
@@ -55,6 +55,31 @@ def places(bundle: LoadedBundle, requests: Sequence[PastRequest], settings: Retr
 
 
 def choose(found: Ranks, retrieve: Retrieve, candidates: int) -> dict[str, int]:
-    """Quotas that add up to `candidates`, those of `open_quotas` and popularity's chosen."""
-    fixed = {name: channel.quota for name, channel in retrieve.channels.items() if channel.quota is not None}
-    return quotas.choose(found, candidates, fixed)
+    """Quotas that add up to `candidates`, those of `open_quotas` and popularity's chosen.
+
+    From an even share, and from all for each single channel, candidates pass from one channel to another, any number of
+    steps at once, as long as more clicks are found; the best end wins, so that no channel alone finds more.
+    """
+    fixed = {name: min(channel.quota, candidates) for name, channel in retrieve.channels.items()
+             if channel.quota is not None}
+    free, room = [name for name in found if name not in fixed], max(candidates - sum(fixed.values()), 0)
+    share, rest = divmod(room, len(free))
+    even = {name: share + (number < rest) for number, name in enumerate(free)}
+    starts = [even, *({name: room * (name == only) for name in free} for only in free)]
+    ends = [_improved(fixed | start, free, found, max(candidates // STEPS, 1)) for start in starts]
+    return max(ends, key=lambda end: _hits(end, found))
+
+
+def _hits(quotas: Mapping[str, int], found: Ranks) -> int:
+    return int(np.count_nonzero(np.any([found[name] < quota for name, quota in quotas.items()], axis=0)))
+
+
+def _improved(quotas: dict[str, int], free: Sequence[str], found: Ranks, step: int) -> dict[str, int]:
+    while True:
+        moved = [quotas | {giver: quotas[giver] - more, taker: quotas[taker] + more}
+                 for giver in free for taker in free if giver != taker
+                 for more in range(min(step, quotas[giver]), quotas[giver] + 1, step) if more]
+        best = max(moved, key=lambda one: _hits(one, found), default=quotas)
+        if _hits(best, found) <= _hits(quotas, found):
+            return quotas
+        quotas = best

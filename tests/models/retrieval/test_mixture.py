@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
@@ -12,7 +13,7 @@ from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Split
 from models.retrieval import registry
-from models.retrieval.mixture import Mixture, MixtureSettings
+from models.retrieval.mixture import Mixture, MixtureSettings, shares
 from tests.models.interaction_world import ring_split, two_worlds
 
 
@@ -67,6 +68,15 @@ def test_the_first_items_are_the_union_of_the_first_of_each_by_its_quota() -> No
             own[history.items[history.offsets[row]:history.offsets[row + 1]]] = -torch.inf
             first = own.argsort(dim=0, descending=True, stable=True)[:quota]
             assert set(first.tolist()) <= set(best[row].tolist())
+
+
+def test_shares_hold_every_model_alone_and_all_alike() -> None:
+    for models, number in ((2, 6), (3, 16), (5, 16)):
+        found = list(shares(models))
+        assert len(found) == number
+        assert all(sum(share) == pytest.approx(1) for share in found)
+        assert found[0] == (1 / models,) * models
+        assert sum(share.count(1.0) == 1 for share in found) == models
 
 
 def test_trained_anew_models_have_their_rounds_and_quotas_stay() -> None:
