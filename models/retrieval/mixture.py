@@ -25,6 +25,7 @@ from models.interactions.retriever import Fitted, Retriever
 from models.interactions.splits import Holdout, Split
 
 Settings = Mapping[str, object]
+TIE = 1e-5
 BLOCK = 256  # users whose scores are there at once
 
 
@@ -50,9 +51,10 @@ def shares(models: int) -> Iterator[tuple[float, ...]]:
 
 
 def _merged(places: Sequence[Tensor], quotas: Sequence[float]) -> Tensor:
-    """[U, table]; a model without a quota brings nothing."""
-    scaled = [place / quota for place, quota in zip(places, quotas, strict=True) if quota]
-    return -torch.stack(scaled).amin(0)
+    """[U, table]; a model without a quota brings nothing. Of two items at one place, that goes first which the models
+    together place higher."""
+    scaled = torch.stack([place / quota for place, quota in zip(places, quotas, strict=True) if quota])
+    return -(scaled.amin(0) + TIE * scaled.mean(0))
 
 
 class Mixture:
