@@ -30,12 +30,12 @@ class ShownItems(NamedTuple):
 def shown_items(windows: Sequence[ExampleSet], slot: IdSlot | None) -> ShownItems:
     """Windows in time order; `slot` names the item, without it there are none. Padding and unknown items are left out.
     """
-    spec, rows = windows[0].spec, slot.size if slot else 0
+    spec, (start, rows) = windows[0].spec, (slot.start, slot.size) if slot else (0, 0)
     columns = FeatureBlock(torch.zeros(rows, spec.id_width("item"), dtype=torch.int32),
                            torch.zeros(rows, len(spec.dense_slots("item"))))
     impressions = torch.zeros(rows, dtype=torch.int64)
     for batch in (batch for window in windows for batch in window.batches(BATCH)) if slot else ():
-        item = batch.candidate.ids[:, slot.start].long()
+        item = batch.candidate.ids[:, start].long()
         shown, last = _last_rows(item, rows)
         for part, of in zip(columns, batch.candidate, strict=True):
             part[shown] = of[last, : part.shape[1]]

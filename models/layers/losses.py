@@ -100,7 +100,8 @@ class RetrievalLoss(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, int]:
         towers, rows = self.two_tower, len(batch.label)
         target = batch.clicks()
-        clicked, own, columns = batch.take(target), *self._against(batch)
+        clicked = batch.take(target)
+        own, columns = self._against(batch)
         users, vectors = towers.both(clicked.request, columns)  # type: ignore[operator]
         ids, items, user, label, first = own[:rows], vectors[:rows], batch.user, batch.label > 0, 0
         if self.share is not None and self.training:

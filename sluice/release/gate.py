@@ -44,9 +44,9 @@ def evaluate_challenger(
         verdict = verdict.model_copy(
             update={"champion": old.version} | _difference(window, scores, old, settings, seed))
         if new.spec.has_items and old.spec.has_items:
-            both = [LoadedBundle.load(folder, check_parity=False) for folder in (challenger, champion)]
-            verdict = verdict.model_copy(update={"recall": _recall(out, window, *both, settings, seed),
-                                                 "milliseconds": _milliseconds(window, *both, settings)})
+            ours, theirs = (LoadedBundle.load(folder, check_parity=False) for folder in (challenger, champion))
+            verdict = verdict.model_copy(update={"recall": _recall(out, window, ours, theirs, settings, seed),
+                                                 "milliseconds": _milliseconds(window, ours, theirs, settings)})
     return verdict.model_copy(update={"reasons": reasons(verdict, settings)})
 
 

@@ -50,8 +50,9 @@ def test_retrieval_is_incomplete_where_its_stage_says_so_and_unknown_where_nothi
     log = ResponseLog(tmp_path / "answers")
     for minute, ended in enumerate(("complete", "degraded", "skipped", None, "degraded")):
         status = "INTERNAL" if minute == 4 else "OK"
-        told = {"stages": ["rank", "retrieve"], "stage_statuses": ["degraded", ended]} if ended else {}
-        log.append(replace(answer(minute, "one", status), **told))
+        one = answer(minute, "one", status)
+        told = replace(one, stages=["rank", "retrieve"], stage_statuses=["degraded", ended]) if ended else one
+        log.append(told)
     log.close()
     found = response_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))
     assert found.incomplete_retrieval.tolist() == [False, True, True]
