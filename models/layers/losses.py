@@ -85,9 +85,9 @@ class RetrievalLoss(nn.Module):
     """Every click against all items shown in the batch, without the clicked item again and the user's other clicks.
 
     `share` brings the items of all processes together in training (models/distributed/shared_candidates.py): from
-    (vectors [B, D], numbers [B, n]) of this one to (those of all [N, ...], the row at which its own begin). In training,
-    `mixed` items drawn evenly from `catalogue` stand beside those of the batch (Yang et al., WWW 2020), Q being the
-    mixture's, and a click's `hard` highest-scored negatives count once more. Validation is without all three.
+    (vectors [B, D], numbers [B, n]) of this one to (those of all [N, ...], the row at which its own begin). In
+    training, `mixed` items drawn evenly from `catalogue` stand beside those of the batch (Yang et al., WWW 2020), Q
+    being the mixture's, and a click's `hard` highest-scored negatives count once more. Validation is without all three.
     """
 
     def __init__(
