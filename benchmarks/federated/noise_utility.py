@@ -1,13 +1,14 @@
 """What noise costs: AUC against epsilon, by how many clients a round has.
 
-    sluice bench noise_utility [--clients 20000] [--rounds 60] [--json]
+    sluice bench noise_utility [--clients 20000] [--rounds 60] [--seeds 1] [--json]
 
 Clients are users of the simulated marketplace with some 30 impressions each, the last fifth of which is the test. They
 train a logistic model of item and context in which every client names every row (`all-union-plain`): one step of
 descent on its own rows, scaled to `noise_norm` and cut to integers as the product's clients do
 (federated/protocol/local_update.py). The noise of a round is drawn for its sum: Skellam noise of n clients is Skellam
 noise of n times the variance. No masks: the sum is the same. Epsilon (delta 1e-5) is of a client that was in as many
-rounds as its cohort was drawn, and of one that was in every round, as `sluice federate` states it.
+rounds as its cohort was drawn, and of one that was in every round, as `sluice federate` states it. A seed draws log,
+cohorts and noise anew; of several, the largest epsilon and the mean AUC with its standard deviation are shown.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from benchmarks.federated.federated_auc import spread
 from contracts.config.simulation import Simulation
 from federated.privacy import skellam
 from federated.protocol.local_update import shortened
@@ -52,14 +54,15 @@ class Log:
 
 @dataclass(frozen=True)
 class Utility:
-    """`epsilon` of a client in as many rounds as it was asked for, `epsilon_every` of one in all; None: no noise."""
+    """`epsilon` of a client in as many rounds as it was asked for, `epsilon_every` of one in all, None without noise;
+    `auc` of each seed."""
 
     clients: int
     round: int
     noise: float
     epsilon: float | None
     epsilon_every: float | None
-    auc: float
+    auc: tuple[float, ...]
 
 
 def log_of(clients: int, seed: int) -> Log:
@@ -108,7 +111,16 @@ def trained(train: Log, test: Log, of_round: int, rounds: int, noise: float, see
     fewest = min(map(len, cohorts))
     others = variance * (1.0 - 1.0 / fewest)  # what hides a client from the rest is their noise
     own, every = (_epsilon(others, norm, train.words, times) for times in (-(-rounds // len(cohorts)), rounds))
-    return Utility(clients, fewest, noise, own, every, score)
+    return Utility(clients, fewest, noise, own, every, (score,))
+
+
+def over_seeds(found: Sequence[Utility]) -> Utility:
+    """The same case of several logs: the fewest clients, the largest epsilons, all AUCs."""
+    first = found[0]
+    own, every = (None if first.epsilon is None else max(getattr(one, name) for one in found)
+                  for name in ("epsilon", "epsilon_every"))
+    return Utility(min(one.clients for one in found), min(one.round for one in found), first.noise, own, every,
+                   tuple(score for one in found for score in one.auc))
 
 
 def _epsilon(variance: float, norm: float, words: int, rounds: int) -> float | None:
@@ -124,18 +136,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--clients", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--of-round", type=int, nargs="+", default=[20, 200, 2_000])
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    train, test = parted(log_of(options.clients, 1))
+    logs = {seed: parted(log_of(options.clients, seed)) for seed in range(1, options.seeds + 1)}
     found = []
     print("| clients a round | noise of a sum, in norms | epsilon, as asked | epsilon, every round | test AUC |")
     print("|---|---|---|---|---|")
     for of_round in options.of_round:
         for noise in NOISES:
-            one = trained(train, test, of_round, options.rounds, noise)
+            one = over_seeds([trained(*log, of_round, options.rounds, noise, seed) for seed, log in logs.items()])
             found.append(one)
             own, every = ("-" if each is None else f"{each:.2f}" for each in (one.epsilon, one.epsilon_every))
-            print(f"| {of_round} | {noise:g} | {own} | {every} | {one.auc:.4f} |", flush=True)
+            print(f"| {of_round} | {noise:g} | {own} | {every} | {spread(list(one.auc))} |", flush=True)
     if options.json:
         print(json.dumps([asdict(each) for each in found]))
 

@@ -15,4 +15,16 @@ def test_the_table_is_printed_and_more_noise_is_less_epsilon(monkeypatch, capsys
     assert some["epsilon"] > most["epsilon"] > 0
     assert some["epsilon_every"] > some["epsilon"]
     assert plain["round"] >= 100
-    assert plain["auc"] > 0.5
+    assert len(plain["auc"]) == 1
+    assert plain["auc"][0] > 0.5
+
+
+def test_a_seed_is_another_log_and_the_worst_epsilon_of_all_is_shown(monkeypatch, capsys):
+    monkeypatch.setattr(noise_utility, "NOISES", (1.0,))
+    noise_utility.main(["--clients", "200", "--rounds", "4", "--of-round", "50", "--seeds", "2", "--json"])
+    (both,) = json.loads(capsys.readouterr().out.splitlines()[-1])
+    alone = [noise_utility.trained(*noise_utility.parted(noise_utility.log_of(200, seed)), 50, 4, 1.0, seed)
+             for seed in (1, 2)]
+    assert both["auc"] == [score for one in alone for score in one.auc]
+    assert both["auc"][0] != both["auc"][1]
+    assert both["epsilon_every"] == max(one.epsilon_every for one in alone)
