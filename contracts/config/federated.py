@@ -85,6 +85,15 @@ class Federated(Section):
     server_beta1: float = Field(0.9, ge=0, lt=1, description="its momentum")
     server_beta2: float = Field(0.99, ge=0, lt=1, description="adam: memory of the squares")
     server_tau: float = Field(1e-3, gt=0, description="adam: what is added to their root")
+    personal_steps: int = Field(
+        0, ge=0, description="once the rounds are done, each client fits the ranker's last layer to its own rows in so "
+                             "many steps of descent, and keeps it; 0: all have the common one"
+    )
+    personal_rate: float = Field(0.1, gt=0, description="of that descent")
+    personal_pull: float = Field(
+        1.0, ge=0, description="holds a personal last layer near the common one: the precision of a prior, against "
+                               "which each of the client's rows counts once"
+    )
     masked: bool = Field(
         True, description="false: every setting without masks, so the server sees each update; for experiments, since "
                           "the sums and so the model are the same, sooner"

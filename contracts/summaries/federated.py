@@ -56,13 +56,24 @@ class LeakCurve(Record):
     both: tuple[float, ...]
 
 
+class PersonalFigures(Record):
+    """Of the clients' later `rows`, scored with the head that all trained and with each client's own; clicks that the
+    scores say over those there were. None where the rows have one class."""
+
+    rows: int
+    auc_common: float | None = None
+    auc: float | None = None
+    predicted_over_observed_common: float | None = None
+    predicted_over_observed: float | None = None
+
+
 class SettingFigures(Record):
     """One setting: quality is that of `best_round`, the one with the best validation AUC, whose model is served.
 
     `bytes_by_formula_per_phase`: payload up and down. `epsilon` per row over any number of rounds, `epsilon_composed`
     over the `held` rows of a mean client, None where nothing bounds them; `epsilon_noise` of the opened sums.
     `single_holder_seen`: odds that a row with one holder in the smallest round is named by it alone (None without
-    masks); `leak`: what the rounds of this start proved.
+    masks); `leak`: what the rounds of this start proved; `personal`: what heads of their own gave the clients.
     """
 
     auc: float | None = None
@@ -80,6 +91,7 @@ class SettingFigures(Record):
     epsilon_noise: float | None = None
     single_holder_seen: float | None = None
     leak: LeakCurve | None = None
+    personal: PersonalFigures | None = None
     rounds: int
     seconds_per_round: float
     seconds_per_phase: dict[str, float]
@@ -153,3 +165,4 @@ class ServerAppSummary(Summary):
     epsilon_noise: float | None = None
     single_holder_seen: float | None = None
     warnings: tuple[str, ...] = ()
+    personal: PersonalFigures | None = None

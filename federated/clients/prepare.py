@@ -107,7 +107,8 @@ def _clear_unless_same(folder: Path, config: Config, spec: FeatureSpec, users: l
     changes; what was trained goes when anything that training depends on changes. How many rounds there are and which
     settings run may change between two starts."""
     free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
-            "enough": True, "overrides": {"__all__": {"rounds"}}}
+            "enough": True, "personal_steps": True, "personal_rate": True, "personal_pull": True,
+            "overrides": {"__all__": {"rounds"}}}
     federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]
     folder.mkdir(parents=True, exist_ok=True)
     if not _same(folder / CLIENTS, [spec.model_dump(mode="json"), config.federated.public_up_to, users]):

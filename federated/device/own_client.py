@@ -7,14 +7,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from contracts.errors import ProtocolError
 from federated.clients import client_files
 from federated.clients.local_training import ClientTrainer
 from federated.privacy.randomized_response import FirstAnswers
 from federated.protocol.gradient_store import GradientStore
-from federated.protocol.round_client import RoundClient
+from federated.protocol.round_client import RoundClient, Trainer
+from federated.rounds.personal_scores import PersonalTrainer
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.score_histograms import HistogramTrainer
-from federated.rounds.settings import COUNTING, HISTOGRAMS, local_settings
+from federated.rounds.settings import COUNTING, HISTOGRAMS, PERSONAL, local_settings
 
 SETTINGS, CLIENTS = 16, 4096  # that one process keeps
 
@@ -24,15 +26,25 @@ def client_of(setup: PublicSetup, folder: Path, number: int) -> RoundClient:
     plan, config, setting = setup.plan, setup.config, setup.setting
     identity = client_files.read_identity(folder, number) if plan.identities else None
     if setting in COUNTING:
-        later = client_files.read_client(folder, number, client_files.LATER)
-        trainer = HistogramTrainer(setup.networks, setup.space.spec, later, setting == HISTOGRAMS)
-        return RoundClient(plan, trainer, None, identity=identity)
+        return RoundClient(plan, _counting(setup, folder, number), None, identity=identity)
     own = client_files.read_client(folder, number)
     answers = FirstAnswers(client_files.memory(folder, number) / "answers", setup.names)
     memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
     gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
     trainer_of = ClientTrainer(setup.space, config, local_settings(setting, config), own, number)
     return RoundClient(plan, trainer_of, answers, gradients, identity)
+
+
+def _counting(setup: PublicSetup, folder: Path, number: int) -> Trainer:
+    """Raises ProtocolError where heads are asked for and the configuration that the client holds has none."""
+    later = client_files.read_client(folder, number, client_files.LATER)
+    if setup.setting != PERSONAL:
+        return HistogramTrainer(setup.networks, setup.space.spec, later, setup.setting == HISTOGRAMS)
+    if not setup.config.federated.personal_steps:
+        raise ProtocolError("personal heads are asked for and federated.personal_steps is 0 in the configuration that "
+                            "this client holds; refused")
+    own = client_files.read_client(folder, number)
+    return PersonalTrainer(setup.networks, setup.config, own, later, folder, number)
 
 
 class OwnClients:

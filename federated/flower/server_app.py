@@ -34,10 +34,11 @@ from federated.flower.seats import Seats
 from federated.flower.stragglers import Closing
 from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.client_evaluation import count_scores, together
+from federated.rounds.personal_scores import figures
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.score_histograms import AT_THE_END, COUNTED, Histograms
 from federated.rounds.setting_figures import privacy_of, round_line, warnings_of
-from federated.rounds.settings import COUNTING, HISTOGRAMS, SCORES, server_optimizer
+from federated.rounds.settings import COUNTING, HISTOGRAMS, PERSONAL, SCORES, server_optimizer
 from federated.rounds.training import BEST, FederatedRun
 
 LOG = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ def main(grid: Grid, context: Context) -> None:
                  lambda entry: LOG.info(round_line(entry)))
     sent, best = mean_of_rounds([entry.bytes for entry in training.history]), load_weights(training.folder / BEST)
     counted = scores.at_the_end(np.array(best["rows"]), np.array(best["dense"]))
+    heads = scores.of_heads(np.array(best["rows"]), np.array(best["dense"]))
     if counted:
         with aside(training.folder / COUNTED) as draft:
             save_weights(draft, together(counted).arrays())
@@ -75,17 +77,20 @@ def main(grid: Grid, context: Context) -> None:
         auc_by_cohort=tuple(each.auc() for each in counted),
         predicted_over_observed=together(counted).predicted_over_observed() if counted else None,
         predicted_over_observed_by_cohort=tuple(each.predicted_over_observed() for each in counted),
-        **asdict(spent), warnings=warnings,
+        personal=figures(heads) if heads else None, **asdict(spent), warnings=warnings,
     ))
 
 
 class ClientScores:
-    """What nodes that are there count of their later rows. Nothing where a ranker alone is trained: there is no bundle
-    to make."""
+    """What nodes that are there count of their later rows. Where a ranker alone is trained there is no bundle to make,
+    and nothing is counted but what heads of their own give."""
 
     def __init__(self, folder: Path, seats: Seats) -> None:
         self._setups = {counts: public_setup(folder, counts) for counts in COUNTING}
-        self._wanted, self._seats = self._setups[SCORES].config.federated.retrieval, seats
+        federated = self._setups[SCORES].config.federated
+        self._wanted = {SCORES: federated.retrieval, HISTOGRAMS: federated.retrieval,
+                        PERSONAL: federated.personal_steps > 0}
+        self._seats = seats
         self._numbers = count(1)
 
     def evaluate(self, rows: np.ndarray, dense: np.ndarray) -> dict[str, float]:
@@ -102,8 +107,13 @@ class ClientScores:
         """With the counts of items, one for each cohort. Raises RoundAbandoned when too few nodes are left."""
         return self._counted(HISTOGRAMS, rows, dense, AT_THE_END)
 
+    def of_heads(self, rows: np.ndarray, dense: np.ndarray) -> list[Histograms]:
+        """Of the common head and of each client's own, which it keeps; nothing where none is configured. Raises
+        RoundAbandoned when too few nodes are left."""
+        return self._counted(PERSONAL, rows, dense, AT_THE_END)
+
     def _counted(self, counts: str, rows: np.ndarray, dense: np.ndarray, number: int) -> list[Histograms]:
-        if not self._wanted:
+        if not self._wanted[counts]:
             return []
         setup = self._setups[counts]
         exchange = FlowerExchange(

@@ -18,17 +18,12 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
 from contracts.summaries import summary
 from contracts.summaries.federated import FederateSummary, SettingFigures
-from federated.clients import client_files, prepare
-from federated.device.own_client import OwnClients
-from federated.flower.client_app import app_of
-from federated.flower.flower_exchange import FlowerExchange
-from federated.flower.in_process_grid import InProcessGrid
+from federated.clients import prepare
 from federated.jobs import model_parts
-from federated.jobs.simulate import OnProgress, simulate_settings
-from federated.protocol.byte_count import ByteCount
-from federated.rounds.client_evaluation import count_scores, together
+from federated.jobs.simulate import OnProgress, counted, simulate_settings
+from federated.rounds.client_evaluation import together
 from federated.rounds.public_setup import PublicSetup, public_setup
-from federated.rounds.score_histograms import AT_THE_END, COUNTED, Histograms
+from federated.rounds.score_histograms import COUNTED, Histograms
 from federated.rounds.setting_figures import ledger_figures, side_by_side
 from federated.rounds.settings import HISTOGRAMS
 from federated.rounds.training import BEST
@@ -76,13 +71,9 @@ def served_config(config: Config) -> Config:
 
 def write_parts(config: Config, out: Artifacts, folder: Path) -> Artifacts:
     """From the best round of the served setting; calibration comes from one more round over all clients."""
-    setup, clients = public_setup(folder, HISTOGRAMS, config), range(client_files.count(folder))
-    stored = load_weights(folder / "runs" / config.federated.served / BEST)
-    grid = InProcessGrid(app_of(OwnClients()), {node: node for node in clients},
-                         {"folder": str(folder), "setting": HISTOGRAMS})
-    exchange = FlowerExchange(grid, list(clients), config.federated.timeout, ByteCount())
-    counted = count_scores(setup, exchange, clients, stored["rows"], stored["dense"], AT_THE_END)
-    return _parts(setup, stored, together(counted), out, folder)
+    run = folder / "runs" / config.federated.served
+    histograms = together(counted(HISTOGRAMS, run, config, folder))
+    return _parts(public_setup(folder, HISTOGRAMS, config), load_weights(run / BEST), histograms, out, folder)
 
 
 def deployed_parts(config: Config, out: Artifacts, setting: str) -> Artifacts:
@@ -96,15 +87,15 @@ def deployed_parts(config: Config, out: Artifacts, setting: str) -> Artifacts:
                             f"setting=\"{setting}\", federated.retrieval = true and enough nodes")
     if setting not in config.federated.settings:
         raise ConfigError(f"setting {setting!r} is not among federated.settings {list(config.federated.settings)}")
-    counted = Histograms(**{name: np.array(each) for name, each in load_weights(run / COUNTED).items()})
-    return _parts(public_setup(folder, HISTOGRAMS, config), load_weights(run / BEST), counted, out, folder)
+    histograms = Histograms(**{name: np.array(each) for name, each in load_weights(run / COUNTED).items()})
+    return _parts(public_setup(folder, HISTOGRAMS, config), load_weights(run / BEST), histograms, out, folder)
 
 
 def _parts(
-    setup: PublicSetup, model: Mapping[str, np.ndarray], counted: Histograms, out: Artifacts, folder: Path
+    setup: PublicSetup, model: Mapping[str, np.ndarray], histograms: Histograms, out: Artifacts, folder: Path
 ) -> Artifacts:
     setup.networks.write(np.array(model["rows"]), np.array(model["dense"]))
-    return model_parts.write(setup.config, out, setup.space.spec, setup.networks, counted, folder / "parts")
+    return model_parts.write(setup.config, out, setup.space.spec, setup.networks, histograms, folder / "parts")
 
 
 def _track(config: Config, out: Artifacts, settings: Mapping[str, SettingFigures]) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from contracts.artifacts import LABEL, Artifacts
+from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
 from contracts.summaries.federated import SettingFigures
@@ -26,11 +27,14 @@ from federated.protocol.byte_count import ByteCount
 from federated.protocol.direct_exchange import DirectExchange
 from federated.protocol.messages import PHASES, Exchange
 from federated.protocol.round_client import RoundClient
+from federated.rounds.client_evaluation import count_scores
+from federated.rounds.personal_scores import figures
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.round_watch import RoundWatch
+from federated.rounds.score_histograms import AT_THE_END, Histograms
 from federated.rounds.setting_figures import figures_of, round_line
-from federated.rounds.settings import local_settings, server_optimizer
-from federated.rounds.training import FederatedRun
+from federated.rounds.settings import PERSONAL, local_settings, server_optimizer
+from federated.rounds.training import BEST, FederatedRun
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.training import fitting
@@ -55,7 +59,19 @@ def _figures(
     watched = setup.plan.masked and name != CENTRAL
     watch = RoundWatch(setup, folder, config.federated.of(name).rounds) if watched else None
     training = run_setting(name, config, out, folder, on_progress, wire=wire, watch=watch)
-    return figures_of(training, config, folder, watch.curve() if watch is not None else None)
+    wanted = config.federated.personal_steps and name != CENTRAL
+    return figures_of(training, config, folder, watch.curve() if watch is not None else None,
+                      figures(counted(PERSONAL, training.folder, config, folder)) if wanted else None)
+
+
+def counted(counts: str, run: Path, config: Config, folder: Path) -> list[Histograms]:
+    """One of COUNTING, at the end of the rounds of `run`: of its best model, by all clients of the folder."""
+    setup, best = public_setup(folder, counts, config), load_weights(run / BEST)
+    clients = list(range(client_files.count(folder)))
+    grid = InProcessGrid(app_of(OwnClients()), {node: node for node in clients},
+                         {"folder": str(folder), "setting": counts})
+    exchange = FlowerExchange(grid, clients, config.federated.timeout, ByteCount())
+    return count_scores(setup, exchange, clients, best["rows"], best["dense"], AT_THE_END)
 
 
 def run_setting(

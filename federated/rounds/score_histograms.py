@@ -28,6 +28,7 @@ from models.networks.tower_pre_ranker import TowersPreRanker
 
 LIMIT, BINS = 10.0, 400
 SCORERS = ("ranker", "pre_ranker")
+PLACES = {"ranker": 0, "pre_ranker": 1, "common": 0, "personal": 1}  # the last two: heads (personal_scores.py)
 OF_SCORES = 2 * len(SCORERS) * BINS  # counts before those of items: rows and clicks
 COUNTED = "histograms.safetensors"
 AT_THE_END = 1  # the number of the one count with items
@@ -66,7 +67,7 @@ class Histograms:
 
     def auc(self, which: str = "ranker") -> float | None:
         """Probability that a click's bin is above another row's, half where they share one; None with one class."""
-        place = SCORERS.index(which)
+        place = PLACES[which]
         clicks, others = self.clicks[place], self.rows[place] - self.clicks[place]
         pairs = float(clicks.sum()) * float(others.sum())
         below = np.cumsum(others) - others
@@ -74,7 +75,7 @@ class Histograms:
 
     def predicted_over_observed(self, which: str = "ranker") -> float | None:
         """Clicks that the scores say, at the middle of each bin, over clicks there were; None without any."""
-        place = SCORERS.index(which)
+        place = PLACES[which]
         clicks = int(self.clicks[place].sum())
         return float((self.rows[place] / (1 + np.exp(-middles()))).sum() / clicks) if clicks else None
 
@@ -84,7 +85,7 @@ class Histograms:
 
     def as_rows(self, which: str) -> tuple[np.ndarray, np.ndarray]:
         """Logits and labels of as many rows as were counted. Raises DataError when there are none."""
-        place = SCORERS.index(which)
+        place = PLACES[which]
         clicks, others = self.clicks[place], self.rows[place] - self.clicks[place]
         if not self.rows[place].sum():
             raise DataError("no client had later rows to calibrate on; widen the validation window")
@@ -102,7 +103,7 @@ def histogram_plan(
     counts: str, config: Config, spec: FeatureSpec, networks: FederatedNetworks, identities: tuple[bytes, ...]
 ) -> Plan:
     """A round without rows whose dense part is the model on the way down, and counts (in steps of 1) on the way up.
-    `counts`: SCORES or HISTOGRAMS. A client has at most `max_samples` later rows, and so no larger count."""
+    `counts`: one of COUNTING. A client has at most `max_samples` later rows, and so no larger count."""
     rows, dense = networks.read()
     most = config.federated.max_samples
     size = max(rows.size + dense.size, 4 * BINS + 2 * item_count(spec))
@@ -128,6 +129,21 @@ def model_of(networks: FederatedNetworks, vector: np.ndarray) -> None:
     networks.write(vector[: rows.size].reshape(rows.shape), vector[rows.size : rows.size + dense.size])
 
 
+def binned(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """int64 rows and clicks [BINS]; beyond the limits a row counts in the outermost bin."""
+    bins = np.clip((logits + LIMIT) / (2 * LIMIT) * BINS, 0, BINS - 1).astype(np.int64)
+    clicks = np.bincount(bins, weights=labels, minlength=BINS)
+    return np.bincount(bins, minlength=BINS), clicks.astype(np.int64)
+
+
+def require_at_the_end(round_number: int, what: str) -> None:
+    """Raises ProtocolError where `what` is asked for in a round that is none of the attempts at the end: nobody adds it
+    up again and again, of other clients each time, while rounds of a run are numbered upwards."""
+    if round_number // ATTEMPTS != AT_THE_END:
+        raise ProtocolError(f"counts of {what} in round {round_number}; they are added up once, in rounds "
+                            f"{AT_THE_END * ATTEMPTS} to {(AT_THE_END + 1) * ATTEMPTS - 1}; refused")
+
+
 @torch.inference_mode()
 def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histograms:
     """Of one client's rows."""
@@ -138,9 +154,7 @@ def count(networks: FederatedNetworks, spec: FeatureSpec, batch: Batch) -> Histo
     rows, clicks = np.zeros((2, BINS), np.int64), np.zeros((2, BINS), np.int64)
     for place, network in enumerate(scorers):
         logits = (network(batch.request, batch.candidate) + shown_at).numpy()
-        bins = np.clip((logits + LIMIT) / (2 * LIMIT) * BINS, 0, BINS - 1).astype(np.int64)
-        rows[place] = np.bincount(bins, minlength=BINS)
-        clicks[place] = np.bincount(bins, weights=labels, minlength=BINS)
+        rows[place], clicks[place] = binned(logits, labels)
     slot = item_slot(spec)
     ids = batch.candidate.ids[:, slot.start].numpy() if slot else np.zeros(len(labels), dtype=np.int64)
     shown, clicked = (np.bincount(ids, weights=w, minlength=items) for w in (np.ones(len(ids)), labels))
@@ -169,11 +183,9 @@ class HistogramTrainer:
         self, round_number: int, places: np.ndarray, rows: np.ndarray, dense: np.ndarray, scale: float = 1.0
     ) -> LocalUpdate:
         """`dense` is the model on the way down; returned in its place are counts, in steps of 1. Raises ProtocolError
-        where items are asked for in a round that is none of the attempts at the end: nobody adds them up again and
-        again, of other clients each time, while rounds of a run are numbered upwards."""
-        if self.of_items and round_number // ATTEMPTS != AT_THE_END:
-            raise ProtocolError(f"counts of items in round {round_number}; they are added up once, in rounds "
-                                f"{AT_THE_END * ATTEMPTS} to {(AT_THE_END + 1) * ATTEMPTS - 1}; refused")
+        where items are asked for before the end."""
+        if self.of_items:
+            require_at_the_end(round_number, "items")
         model_of(self.networks, dense)
         counts = np.zeros(len(dense))
         if len(self.batch.label):

@@ -10,7 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from contracts.config.config import Config
-from contracts.summaries.federated import FederatedFigures, LeakCurve, LedgerFigures, RoundFigures, SettingFigures
+from contracts.summaries.federated import (
+    FederatedFigures,
+    LeakCurve,
+    LedgerFigures,
+    PersonalFigures,
+    RoundFigures,
+    SettingFigures,
+)
 from federated.clients import client_files
 from federated.clients.row_space import RowSpace
 from federated.privacy import privacy_cost, skellam
@@ -24,10 +31,11 @@ from federated.secure_aggregation.neighbour_graph import degree
 
 
 def figures_of(
-    training: FederatedRun, config: Config, folder: Path, leak: LeakCurve | None = None
+    training: FederatedRun, config: Config, folder: Path, leak: LeakCurve | None = None,
+    personal: PersonalFigures | None = None,
 ) -> SettingFigures:
-    """Quality is that of the round with the best validation AUC, whose model is served; `leak`: what its rounds proved.
-    """
+    """Quality is that of the round with the best validation AUC, whose model is served; `leak`: what its rounds proved;
+    `personal`: what heads of their own gave the clients."""
     history, best = training.history, training.best()
     _, spec = client_files.read_public(folder)
     held = rows_held(RowSpace(spec, config.federated.public_up_to), folder)
@@ -42,7 +50,7 @@ def figures_of(
         bytes_per_client_round=both_ways(sent), bytes_per_phase=sent,
         bytes_by_formula=sum(map(sum, formula.values())), bytes_by_formula_per_phase=formula,
         epsilon=spent.epsilon, epsilon_composed=None if spent.epsilon is None else spent.epsilon * held, held=held,
-        epsilon_one_round=spent.epsilon_one_round, epsilon_noise=spent.epsilon_noise, leak=leak,
+        epsilon_one_round=spent.epsilon_one_round, epsilon_noise=spent.epsilon_noise, leak=leak, personal=personal,
         single_holder_seen=spent.single_holder_seen,
         rounds=len(history), seconds_per_round=_mean(entry.seconds for entry in history),
         seconds_per_phase={phase: _mean(entry.seconds_per_phase[phase] for entry in history) for phase in PHASES},

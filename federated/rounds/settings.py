@@ -19,7 +19,8 @@ from federated.protocol.plan import Masking, Plan
 
 CENTRAL_CLIP, CENTRAL_LEVELS, DEFAULT_LEVELS = 100.0, 2**31, 2**15  # one client of weight 1 has all bits to itself
 SCORES, HISTOGRAMS = "scores", "histograms"  # count and train nothing (federated/rounds/score_histograms.py)
-COUNTING = (SCORES, HISTOGRAMS)
+PERSONAL = "personal"  # counts what heads of their own give the clients (federated/rounds/personal_scores.py)
+COUNTING = (SCORES, HISTOGRAMS, PERSONAL)
 NAMED = {
     "cpp1": "cpp1-per_row-holders",
     "cpp2": "cpp2-per_row-holders",

@@ -11,7 +11,7 @@ from federated.clients import client_files, prepare
 from federated.device.own_client import OwnClients, client_of
 from federated.rounds.public_setup import public_setup
 from federated.rounds.score_histograms import HistogramTrainer
-from federated.rounds.settings import COUNTING, HISTOGRAMS
+from federated.rounds.settings import HISTOGRAMS, SCORES
 from tests.federated import small_world
 
 
@@ -30,7 +30,7 @@ def test_a_client_is_made_of_its_own_files(folder):
     assert client_of(public_setup(folder, "fedlaavg"), folder, 3).gradients is not None
 
 
-@pytest.mark.parametrize("counts", COUNTING)
+@pytest.mark.parametrize("counts", [SCORES, HISTOGRAMS])
 def test_a_client_that_counts_has_later_rows(folder, counts):
     counting = client_of(public_setup(folder, counts), folder, 3)
     assert isinstance(counting.trainer, HistogramTrainer)

@@ -14,6 +14,7 @@ from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
 from federated.clients import client_files, prepare
 from federated.clients.availability import of_config
+from federated.clients.personal_head import HEADS
 from federated.flower import server_app
 from federated.flower.client_app import app as client_app
 from federated.flower.in_process_grid import InProcessGrid
@@ -74,6 +75,23 @@ def test_items_are_counted_once_when_the_rounds_are_done(folder, tmp_path, monke
     settings: dict[str, str | int | float | bool] = {"folder": str(own), "setting": "cpp5", "rounds": 4, "nodes": 6}
     main(grid_of(own, "cpp5"), Context(1, 1, {}, RecordDict(), settings))
     assert asked == [SCORES, SCORES, HISTOGRAMS]
+
+
+def test_clients_keep_heads_of_their_own_where_the_configuration_says_so(folder, tmp_path):
+    """The rounds train a ranker alone: there is nothing else to count."""
+    own = tmp_path / "federated"
+    config = small_world.config(clients=4, population=6, neighbours=4, settings=("cpp5",), served="cpp5",
+                                retrieval=False, personal_steps=3)
+    prepare.prepare(config, Artifacts(folder.parent / "out"), own)
+    settings: dict[str, str | int | float | bool] = {"folder": str(own), "setting": "cpp5", "rounds": 1, "nodes": 6}
+    main(grid_of(own, "cpp5"), Context(1, 1, {}, RecordDict(), settings))
+    written = summary.required(own / "runs" / "cpp5-flower", ServerAppSummary, "flwr run .")
+    assert written.personal is not None
+    assert written.personal.rows == sum(
+        len(client_files.read_client(own, number, client_files.LATER).label) for number in range(6))
+    assert written.personal.auc != written.personal.auc_common
+    assert len(list(own.glob(f"clients/*/{HEADS}/*"))) == 6
+    assert written.auc_by_cohort == ()
 
 
 def test_what_was_deployed_becomes_parts_of_a_bundle(folder):

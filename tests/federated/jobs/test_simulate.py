@@ -8,7 +8,7 @@ from contracts.errors import ConfigError, RoundAbandoned
 from federated.clients import prepare
 from federated.clients.row_space import RowSpace
 from federated.jobs import federate_job
-from federated.jobs.simulate import kinds, lost_at_random, run_setting
+from federated.jobs.simulate import kinds, lost_at_random, run_setting, simulate_settings
 from federated.protocol.messages import PHASES
 from federated.rounds.setting_figures import figures_of
 from federated.rounds.training import HISTORY, MODEL
@@ -59,6 +59,22 @@ def test_without_masks_the_model_is_the_same_and_nothing_may_be_served(tmp_path)
     assert (made["masked"].dense == made["open"].dense).all()
     with pytest.raises(ConfigError, match="masked is false"):
         federate_job.federate(open_, out, quiet)
+
+
+def test_heads_of_their_own_are_counted_when_the_rounds_are_done_and_train_nothing_anew(tmp_path):
+    """Whoever wants them after the rounds gets them for the model that is there."""
+    config, out = small_world.config(settings=("cpp5", "central"), served="cpp5"), small_world.write(tmp_path / "out")
+    steps = config.model_copy(update={"federated": config.federated.model_copy(update={"personal_steps": 5})})
+    found = []
+    for one in (config, steps):
+        prepare.prepare(one, out, tmp_path / "federated")
+        found.append(simulate_settings(one, out, tmp_path / "federated", quiet, wire=False))
+    without, with_heads = found
+    assert without["cpp5"].personal is with_heads["central"].personal is None
+    personal = with_heads["cpp5"].personal
+    assert personal is not None
+    assert personal.auc != personal.auc_common
+    assert with_heads["cpp5"].history == without["cpp5"].history
 
 
 def test_a_client_is_lost_in_a_round_as_often_as_configured():
