@@ -38,9 +38,9 @@ def world(tmp_path_factory):
     return setup, folder / "federated", setup.networks.read()
 
 
-def asked(setup, folder, model, number=AT_THE_END):
-    clients = {each: client_of(setup, folder, each) for each in range(CLIENTS)}
-    return count_scores(setup, LocalExchange(clients), range(CLIENTS), *model, number)
+def asked(setup, folder, model):
+    (rows, dense), clients = model, {each: client_of(setup, folder, each) for each in range(CLIENTS)}
+    return count_scores(setup, LocalExchange(clients), range(CLIENTS), rows, dense, AT_THE_END)
 
 
 def test_masked_counts_are_those_of_each_client_with_the_head_that_it_keeps(world):
