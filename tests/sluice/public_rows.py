@@ -90,6 +90,19 @@ def write_beauty(folder: Path, users: int = 60, products: int = 40, steps: int =
     return folder
 
 
+def write_frappe(folder: Path, rows: int = 3000, users: int = 60, apps: int = 50) -> Path:
+    """Two files as for libFM, of one space of numbers for all columns; an app is liked at some hours, by anybody."""
+    random = np.random.default_rng(6)
+    sizes = (users, apps, 7, 7, 2, 3, 2, 9, 80, 233)
+    columns = [random.integers(0, size, rows) for size in sizes]
+    used = _clicks(random, 2.5 * (columns[1] % 7 == columns[2]) - 1.2)
+    places = [column + sum(sizes[:at]) for at, column in enumerate(columns)]
+    lines = [" ".join([str(2 * label - 1), *(f"{place[row]}:1" for place in places)]) for row, label in enumerate(used)]
+    for name, part in (("train", lines[: rows // 2]), ("test", lines[rows // 2 :])):
+        (folder / f"frappe.{name}.libfm").write_text("\n".join(part) + "\n", encoding="utf-8")
+    return folder
+
+
 def product(number: int, products: int = 40) -> str:
     """Its key in the rows of `write_beauty`."""
     return f"B{int(number) % products:06d}"

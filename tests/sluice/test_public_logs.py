@@ -10,8 +10,10 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
-from contracts.features.feature_spec import FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, FeatureSpec
 from contracts.summaries.run import RunSummary
+from federated.clients import client_files
+from federated.clients.prepare import prepare
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.server.client import RankingClient
 from serving.server.servicer import RankingServicer
@@ -20,7 +22,7 @@ from sluice.release.gate import evaluate_challenger
 from sluice.run import jobs
 from sluice.run.bundle_job import build_bundle
 from tests.serving.in_process_server import InProcessServer
-from tests.sluice.public_rows import product, write_avazu, write_beauty, write_criteo, write_taobao
+from tests.sluice.public_rows import product, write_avazu, write_beauty, write_criteo, write_frappe, write_taobao
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = {"epochs": 3, "tower_epochs": 1, "batch_size": 128, "hidden": (16,), "tower_hidden": (16,), "embedding_dim": 4,
@@ -130,7 +132,21 @@ def test_beautys_format_ends_in_a_server_that_answers_by_what_follows(tmp_path: 
     assert len(answer.items) == len(channels) == 30
 
 
-@pytest.mark.parametrize("example", ["amazon_beauty", "criteo", "avazu", "taobao_ads"])
+def test_frappes_format_gives_clients_without_a_word_of_who_they_are(tmp_path: Path) -> None:
+    """No times: windows are shares of all files' rows."""
+    config, out = load(EXAMPLES / "frappe.toml"), Artifacts(tmp_path / "out")
+    features, _ = jobs.run_features(config, write_frappe(tmp_path), out, Console(file=io.StringIO()))
+    assert (features.ingest.events, features.ingest.quarantined) == (3000, 0)
+    assert features.examples["train"].rows == pytest.approx(2100, rel=0.05)
+    assert prepare(config, out, tmp_path / "federated") == 60
+    _, spec = client_files.read_public(tmp_path / "federated")
+    assert "user_id" not in spec.by_name
+    assert spec.by_name["item_id"].size == 50 + FIRST_ID
+    held = [len(client_files.read_client(tmp_path / "federated", number).label) for number in range(60)]
+    assert sum(held) == features.examples["train"].rows
+
+
+@pytest.mark.parametrize("example", ["amazon_beauty", "criteo", "avazu", "frappe", "taobao_ads"])
 def test_the_files_fit_the_configuration(example: str) -> None:
     """Every field reads a column of its table or one that is derived."""
     config = load(EXAMPLES / f"{example}.toml")
