@@ -30,14 +30,14 @@ from contracts.config.log import SparkSettings
 from tests.pipelines import skewed_log, spark_jobs
 from tests.pipelines.spark_processes import SMALL_SPARK
 from tests.sluice.plain_rows import write_adult, write_bank
-from tests.sluice.public_rows import write_avazu, write_beauty, write_criteo, write_taobao
+from tests.sluice.public_rows import write_avazu, write_beauty, write_criteo, write_frappe, write_taobao
 from tests.sluice.random_logs import write_case
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ALL = os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all"
 SEEDS = range(6 if ALL else 3)  # as many of every format
 READ = () if ALL else (
-    "amazon_beauty", "avazu", "bank", "criteo", "marketplace_longtail", "marketplace_tastes")
+    "amazon_beauty", "avazu", "bank", "criteo", "frappe", "marketplace_longtail", "marketplace_tastes")
 # in ways of their own, and then as others are
 INGESTED = "ingested.json"  # the figures of a case that is read alone
 SKEWED = "skewed"  # tests/pipelines/skewed_log.py
@@ -74,6 +74,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "adult": lambda folder: write_adult(folder, 400), "amazon_beauty": lambda folder: write_beauty(folder, 20),
     "avazu": lambda folder: write_avazu(folder, 800),
     "bank": lambda folder: write_bank(folder, 400), "criteo": lambda folder: write_criteo(folder, 800),
+    "frappe": lambda folder: write_frappe(folder, 800),
     "marketplace": write_marketplace, "marketplace_longtail": write_marketplace,
     "marketplace_tastes": write_marketplace, "movielens_100k": write_movielens,
     "movielens_100k_seen": write_movielens, "taobao_ads": write_taobao,
