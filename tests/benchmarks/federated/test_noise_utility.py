@@ -27,4 +27,4 @@ def test_a_seed_is_another_log_and_the_worst_epsilon_of_all_is_shown(monkeypatch
              for seed in (1, 2)]
     assert both["auc"] == [score for one in alone for score in one.auc]
     assert both["auc"][0] != both["auc"][1]
-    assert both["epsilon_every"] == max(one.epsilon_every for one in alone)
+    assert both["epsilon_every"] == max(one.epsilon_every or 0.0 for one in alone)
