@@ -1,13 +1,16 @@
 """One of several processes that train a DNN together: started by benchmarks/scale/scale.py, prints lines of JSON.
 
-Rows a second count whole updates, reading included, after the first WARM of them; bytes are those that left this
-process in an update.
+Rows a second count whole updates and all reading for them, after WARM others: the clock begins before the first row
+group is read, and each process of any number reads its equal share of the same file (scale.py `rows_for`). Bytes are
+those that left this process in an update.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import statistics
 import time
 from pathlib import Path
 
@@ -45,22 +48,25 @@ def measure(folder: Path, table_rows: int, batch: int, updates: int) -> dict[str
     train = ExampleSet(folder, layout)
     loop = Loop(ClickLoss(network, PositionBias(0)), [network], settings, 0, 1)
     loop.loss.train()
-    begin, sent, processor, losses = 0.0, 0.0, 0.0, 0.0
-    stream = train.batches(batch, shuffle=True, seed=1, rank=loop.world.rank, world=loop.world.size)
-    for number in range(WARM + updates):
-        if number == WARM:
-            data_parallel.wait_for_all()
-            begin, sent, processor = time.perf_counter(), loop.optimisers.bytes_sent, time.process_time()
-        value, terms = loop.step(next(stream))
-        losses += float(value) / terms
+    warm = losses_of(loop, train, batch, WARM)
+    data_parallel.wait_for_all()
+    sent, asked = loop.optimisers.bytes_sent, loop.optimisers.rows_looked_up
+    begin, processor = time.perf_counter(), time.process_time()
+    losses = [*warm, *losses_of(loop, train, batch, updates)]
     data_parallel.wait_for_all()
     seconds = time.perf_counter() - begin
     return {
         "rows_per_second": updates * batch / seconds, "processor_seconds": time.process_time() - processor,
         "seconds": seconds, "bytes_an_update": (loop.optimisers.bytes_sent - sent) / updates,
-        "rows_looked_up": loop.optimisers.rows_looked_up / (WARM + updates),
+        "rows_looked_up": (loop.optimisers.rows_looked_up - asked) / updates,
         "dense_numbers": sum(p.numel() for p in loop.optimisers.dense),
-        "dense_tensors": len(loop.optimisers.dense), "loss": losses / (WARM + updates)}
+        "dense_tensors": len(loop.optimisers.dense), "loss": statistics.mean(losses)}
+
+
+def losses_of(loop: Loop, train: ExampleSet, batch: int, updates: int) -> list[float]:
+    """Of so many updates, by batches of a new pass over the examples."""
+    stream = train.batches(batch, shuffle=True, seed=1, rank=loop.world.rank, world=loop.world.size)
+    return [float(value) / terms for value, terms in map(loop.step, itertools.islice(stream, updates))]
 
 
 def report(folder: Path, table_rows: int, batch: int, updates: int, cores: int) -> None:

@@ -49,7 +49,8 @@ def expected_bytes(processes: int, found: Figures, width: int = WIDTH) -> float:
 
 
 def rows_for(needed: int) -> int:
-    """At least as many, in equally many row groups for each process of any of PROCESSES."""
+    """At least as many, in equally many row groups for each process of any of PROCESSES, all of which are read: the
+    rows that are shuffled at a time are as many such shares."""
     share = made.GROUP_ROWS * math.lcm(*PROCESSES)
     return -(-needed // share) * share
 
@@ -59,7 +60,7 @@ def measure(table_rows: int, batch: int, updates: int, rounds: int, counts: Sequ
     rates: dict[int, list[list[Figures]]] = {count: [] for count in counts}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name, "examples")
-        made.write(folder, made.spec(table_rows), rows_for(batch * (updates + WARM)))
+        made.write(folder, made.spec(table_rows), rows_for(batch * max(updates, WARM)))
         for _ in range(rounds):
             for count in counts:
                 rates[count].append(run(folder, count, table_rows, batch, updates))

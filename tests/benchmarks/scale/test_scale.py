@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.scale import scale, world
@@ -40,3 +42,24 @@ def test_every_process_has_a_batch_for_each_update(processes: int, updates: int,
         stream = examples.batches(batch, shuffle=True, seed=1, rank=rank, world=processes)
         sizes = [len(found.label) for found in itertools.islice(stream, updates)]
         assert sizes == [batch // processes] * updates
+
+
+@pytest.mark.parametrize("processes", [*scale.PROCESSES])
+@pytest.mark.parametrize("updates", [3, 9, 40])
+def test_every_process_reads_its_share_and_all_of_it(
+    processes: int, updates: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the clock holds as much reading for one process as for two and four together."""
+    batch, read_group, read = 8192, pq.ParquetFile.read_row_group, []
+    examples = world.write(tmp_path, world.spec(100), scale.rows_for(batch * updates))
+
+    def reading(file: pq.ParquetFile, number: int, **how: Any) -> Any:
+        read.append(number)
+        return read_group(file, number, **how)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", reading)
+    for rank in range(processes):
+        stream = examples.batches(batch, shuffle=True, seed=1, rank=rank, world=processes)
+        assert len([*itertools.islice(stream, updates)]) == updates
+        assert len(read) == (rank + 1) * len(examples.groups) / processes
+    assert sorted(read) == [*range(len(examples.groups))]
