@@ -20,6 +20,7 @@ from torch import Tensor
 
 from contracts.errors import ConfigError
 from contracts.summaries.summary import Summary
+from models.distributed import exchange, shared_memory
 from models.distributed.world import ALONE, World
 from models.distributed.yielding_threads import yielding
 
@@ -60,7 +61,9 @@ def join(device: torch.device) -> World:
         with yielding():
             _init("nccl" if device.type == "cuda" else "gloo", size)
             _control = dist.new_group(backend="gloo", timeout=LONGEST)
-    return World(dist.get_rank(), dist.get_world_size())
+        if device.type == "cpu" and _one_machine(size):
+            _share_memory(current())
+    return current()
 
 
 def _init(backend: str, size: int) -> None:
@@ -76,6 +79,18 @@ def _init(backend: str, size: int) -> None:
     shared = dist.TCPStore(names["MASTER_ADDR"], int(names["MASTER_PORT"]), is_master=False)
     store = dist.PrefixStore(f"sluice/{names.get('TORCHELASTIC_RESTART_COUNT', '0')}", shared)
     dist.init_process_group(backend, store=store, rank=int(names["RANK"]), world_size=size)
+
+
+def _one_machine(size: int) -> bool:
+    """Whether all processes are here, on a Linux."""
+    return os.environ.get("LOCAL_WORLD_SIZE") == str(size) and hasattr(os, "memfd_create")
+
+
+def _share_memory(world: World) -> None:
+    """Where the processes may open each other's memory."""
+    connected = shared_memory.connected(world, lambda mine: gathered([mine], world))
+    if connected is not None:
+        exchange.use(connected)
 
 
 def current() -> World:
@@ -158,5 +173,6 @@ def leave() -> None:
     global _control
     if dist.is_initialized():
         wait_for_all()
+        exchange.use(exchange.Collectives())
         _control = None
         dist.destroy_process_group()

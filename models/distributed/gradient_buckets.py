@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 
+from models.distributed import exchange
+from models.distributed.exchange import Pending
 from models.distributed.world import World
 
 BUCKET = 1 << 20  # numbers
@@ -33,7 +33,7 @@ class GradientBuckets:
 
     def _begin(self) -> None:
         self._missing = [len(bucket) for bucket in self._buckets]
-        self.sent: list[tuple[Tensor, dist.Work]] = []
+        self.sent: list[tuple[Tensor, Pending]] = []
 
     def _made(self, parameter: Tensor) -> None:
         self._missing[self._bucket[parameter]] -= 1  # type: ignore[index]
@@ -42,15 +42,19 @@ class GradientBuckets:
 
     def _send(self, *further: Tensor) -> None:
         bucket = self._buckets[len(self.sent)]
-        flat = torch.cat([p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in bucket]
-                         + list(further))
+        parts = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in bucket]
+        self.sent.append(exchange.current().add([*parts, *further]))
+        flat, _ = self.sent[-1]
         self.traffic += 2 * flat.numel() * flat.element_size() * (self.world.size - 1) / self.world.size
-        self.sent.append((flat, dist.all_reduce(flat, async_op=True)))  # type: ignore[arg-type]
 
-    def send_rest(self, further: Tensor) -> None:
-        """After the backward pass, with numbers [n] of another kind, for `said`."""
+    def send_made(self) -> None:
+        """After the backward pass: all but the last bucket have left."""
         while len(self.sent) < len(self._buckets) - 1:
             self._send()
+
+    def send_rest(self, further: Tensor) -> None:
+        """The last, with numbers [n] of another kind, for `said`."""
+        self.send_made()
         self._send(further, further.new_tensor([float(p.grad is not None) for p in self.dense]))
 
     def said(self) -> list[float]:

@@ -48,9 +48,11 @@ class GradientSum:
         """What is said in `Summed`.
 
         Called by all processes after each backward pass; `value` and `terms` are this process's own. Gradients of
-        dense parameters are left in them; one that has none anywhere keeps none. Rows go to their owners first, so that
-        their norm travels with the dense part.
+        dense parameters are left in them; one that has none anywhere keeps none. Rows go to their owners before the
+        last bucket leaves, so that their norm travels with it, and after all others, whether or not a backward pass
+        sent these here.
         """
+        self._buckets.send_made()
         found = [summed(*table.gradient()) for table, summed in self.tables]
         squares = sum((values.square().sum() for _, values in found), value.new_zeros(()))
         numbers = value.new_tensor([float(terms), wish])

@@ -16,11 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from contracts.features.feature_spec import PADDING
+from models.distributed import exchange
 from models.distributed.routing import Route, route
 from models.distributed.whole_table import whole_table
 from models.distributed.world import World
@@ -29,6 +29,7 @@ from models.layers.own_rows import WHOLE
 from models.layers.product_cross import FactorisedCrosses
 
 Embedding = FusedEmbedding | FactorisedCrosses
+COUNT_BYTES = 8  # that say how many rows follow
 
 
 @dataclass
@@ -78,7 +79,7 @@ class ShardedTable:
         for fetched in self._fetched:
             gradient = fetched.vectors.grad
             gradient = torch.zeros_like(fetched.vectors) if gradient is None else gradient
-            values.append(self._exchanged(gradient, fetched.sent, fetched.asked))
+            values.append(self._dealt(gradient, fetched.sent, fetched.asked)[0])
             rows.append(fetched.held)
         self._fetched.clear()
         own, gradients = torch.cat(rows), torch.cat(values)
@@ -93,18 +94,13 @@ class ShardedTable:
         self.embedding.look_up = None
 
     def _fetch(self, found: Route) -> tuple[Tensor, Tensor, list[int]]:
-        counts = torch.tensor(found.counts, dtype=torch.int64, device=self.weight.device)
-        answer = torch.empty_like(counts)
-        dist.all_to_all_single(answer, counts)
-        self.traffic += counts.element_size() * (self.world.size - 1)
-        asked = answer.tolist()
-        held = self._exchanged(found.rows.int(), found.counts, asked).long()
-        vectors = self._exchanged(self.weight.detach()[held], asked, found.counts)
+        self.traffic += COUNT_BYTES * (self.world.size - 1)
+        asked_for, asked = self._dealt(found.rows.int(), found.counts)
+        held = asked_for.long()
+        vectors, _ = self._dealt(self.weight.detach().index_select(0, held), asked, found.counts)
         return held, vectors, asked
 
-    def _exchanged(self, values: Tensor, sent: list[int], received: list[int]) -> Tensor:
-        out = values.new_empty(sum(received), *values.shape[1:])
-        dist.all_to_all_single(out, values.contiguous(), received, sent)
+    def _dealt(self, values: Tensor, sent: list[int], received: list[int] | None = None) -> tuple[Tensor, list[int]]:
         leaving = len(values) - sent[self.world.rank]
-        self.traffic += leaving * values[:1].numel() * values.element_size() if len(values) else 0
-        return out
+        self.traffic += leaving * values.shape[1:].numel() * values.element_size()
+        return exchange.current().dealt(values, sent, received)
