@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
 import torch
 
-from benchmarks.scale.device_parts import Sizes, look_ups, seconds
+from benchmarks.scale.device_parts import Sizes, look_ups, pre_rank, seconds
 
 CPU = torch.device("cpu")
 
@@ -19,3 +22,11 @@ def test_shares_of_the_copy_are_bytes_over_its_rate() -> None:
     for name, passes in (("forward", 2), ("update", 6)):
         expected = passes * 50 * 4 * 4 / (found[f"{name}_ms"] / 1e3) / 1e9
         assert abs(found[f"{name}_share_of_copy"] / expected - 1) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # of the compiler's own imports
+def test_the_pre_ranker_s_layers_can_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced as for every device, without the C++ that a CPU's code would be compiled by for 20 seconds."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager", fullgraph=True))
+    found = pre_rank(CPU, candidates=300, compiled=True)
+    assert 0 < float(found["median_ms"] or 0) <= float(found["p90_ms"] or 0)

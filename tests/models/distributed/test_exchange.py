@@ -42,6 +42,22 @@ def test_in_a_group_of_one_all_comes_back() -> None:
     assert sums.tolist() == [0, 1, 2, 3, 4, 5, 1, 1]
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+def test_nccl_gives_back_what_gloo_does(tmp_path: Path) -> None:
+    dist.init_process_group("nccl", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        values = torch.arange(6.0, device="cuda").view(3, 2)
+        for received in (None, [3]):
+            found, counts = Collectives().dealt(values, [3], received)
+            assert torch.equal(found, values)
+            assert counts == [3]
+        sums, pending = Collectives().add([values.flatten(), torch.ones(2, device="cuda")])
+        pending.wait()
+        assert sums.tolist() == [0, 1, 2, 3, 4, 5, 1, 1]
+    finally:
+        dist.destroy_process_group()
+
+
 def test_what_was_used_before_is_closed() -> None:
     closed = []
 
