@@ -14,7 +14,8 @@
     pre_rank    the towers' pre-ranker on 100 thousand candidates, as it is and compiled: median and 90th percentile, ms
 
 On a CPU the same code runs with the sizes of SMALL, which say nothing of a GPU. Nothing here waits for the device but
-the clock. `--results` appends a section to a file. The last line is one JSON object.
+the clock, the sampling of PCF-GNN and the answers of searches and pre-rankers. `--results` appends a section to a file.
+The last line is one JSON object.
 """
 
 from __future__ import annotations
