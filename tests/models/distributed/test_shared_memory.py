@@ -67,7 +67,7 @@ def test_everybody_gets_what_each_has_for_it_in_the_order_of_the_senders(size: i
 def test_boxes_grow_with_what_is_in_them() -> None:
     large = FIRST_SIZE
 
-    def run(exchange: SharedMemory | None, rank: int) -> list[int]:
+    def run(exchange: SharedMemory | None, rank: int) -> list[list[int]]:
         assert exchange is not None
         sums = []
         for rows in (1, large, 3, 5 * large):
