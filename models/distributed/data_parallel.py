@@ -20,7 +20,7 @@ from torch import Tensor
 
 from contracts.errors import ConfigError
 from contracts.summaries.summary import Summary
-from models.distributed import exchange, shared_memory
+from models.distributed import exchange, long_turns, shared_memory
 from models.distributed.world import ALONE, World
 from models.distributed.yielding_threads import yielding
 
@@ -61,8 +61,10 @@ def join(device: torch.device) -> World:
         with yielding():
             _init("nccl" if device.type == "cuda" else "gloo", size)
             _control = dist.new_group(backend="gloo", timeout=LONGEST)
-        if device.type == "cpu" and _one_machine(size):
-            _share_memory(current())
+        if device.type == "cpu":
+            long_turns.ask_for(long_turns.TURN)
+            if _one_machine(size):
+                _share_memory(current())
     return current()
 
 
@@ -174,5 +176,6 @@ def leave() -> None:
     if dist.is_initialized():
         wait_for_all()
         exchange.use(exchange.Collectives())
+        long_turns.ask_for(0)
         _control = None
         dist.destroy_process_group()
