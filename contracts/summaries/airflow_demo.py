@@ -5,6 +5,27 @@ from __future__ import annotations
 from contracts.summaries.summary import Record, Summary
 
 
+class Judged(Record):
+    """A figure that a gate or the watch judged, with its limit. `distance` from it in standard errors, or where
+    `of_limit` in multiples of it: positive where nothing is refused."""
+
+    figure: str
+    value: float
+    limit: str
+    distance: float
+    of_limit: bool = False
+
+    @property
+    def unit(self) -> str:
+        """What `distance` is counted in."""
+        return "times the limit" if self.of_limit else "standard errors"
+
+    @property
+    def sentence(self) -> str:
+        """As people read it."""
+        return f"{self.figure} {self.value:.4f}, {self.limit} is allowed: {self.distance:+.1f} {self.unit} from it"
+
+
 class DemoDay(Record):
     """One day's run over the log up to `log_until`, and what visitors saw while it lasted.
 
@@ -15,6 +36,7 @@ class DemoDay(Record):
     visits            of the next day's log, the same on any machine; `logged_rows` are all impressions of that log
     gain, gain_low    challenger minus champion at the promotion gate, GAUC, and its lower 95% bound
     predicted_over_observed   clicks, as the watch saw them last
+    judged            by quality gate, promotion gate and watch; first what refused a delivery that was repaired
     share_of_oracle   expected bid x click of what the visits were shown, over that of the best slates
     """
 
@@ -32,6 +54,7 @@ class DemoDay(Record):
     gain: float | None = None
     gain_low: float | None = None
     predicted_over_observed: float | None = None
+    judged: tuple[Judged, ...] = ()
     share_of_oracle: float
     seconds: float
 

@@ -9,13 +9,27 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
 from contracts.errors import SluiceError
 
 ENDED = {"success", "failed"}
 POLL_SECONDS = 1.0
 ANSWER_SECONDS = 120.0
+
+
+class Runs(Protocol):
+    """Of DAGs, as a day of the demo starts and follows them; `address` is where a person looks at them."""
+
+    address: str
+
+    def trigger(self, dag: str, day: str, conf: Mapping[str, int | str]) -> str: ...
+
+    def clear(self, dag: str, run: str, task: str) -> None: ...
+
+    def wait(self, dag: str, run: str, seconds: float) -> dict[str, str]: ...
+
+    def ended(self, dag: str, run: str) -> bool: ...
 
 
 class AirflowApi:

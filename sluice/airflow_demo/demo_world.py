@@ -15,8 +15,9 @@ from sluice.airflow_demo.market_days import MarketDays
 
 HISTORY, DAYS = 6, 6
 LOG_DAYS = HISTORY + DAYS + 1
+EVENTS = 30_000  # impressions of the page's old rule a day
 USERS_PER_EVENT, ITEMS = 10, 1_000
-SERVED_SHARE = 0.04  # visits of a day, per impression of the page's old rule: eight items each, a quarter of the log
+SERVED_SHARE = 0.06  # visits of a day, per impression of the page's old rule: eight items each, a third of the log
 FIELDS = (
     "age_band", "gender", "city", "occupation", "income_band", "tenure_days", "recent_clicks", "category", "brand",
     "brand_tier", "format", "price", "item_id", "item_clicks", "device", "placement", "hour", "weekday",
@@ -33,24 +34,34 @@ def sections(events: int) -> Sections:
         "label": {"clicks": {"window": "6h"}},
         "windows": {"statistics": 0.2, "train": 0.45, "validation": 0.15, "test": 0.2},
         "pair_rates": {"pairs": []},
-        "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 2, "lightgbm_rows": 0, "tower_epochs": 2},
+        "train": {"models": ["popularity", "dnn"], "ranker": "dnn", "epochs": 1, "lightgbm_rows": 0, "tower_epochs": 2},
         "crosses": {"budget": 6, "compare_rows": 0, "epochs": 1, "proposals": 300},
-        "prerank": {"requests": 300, "evaluation_requests": 50, "final_steps": 150, "penalties": [0.03, 0.25, 1.2]},
+        "prerank": {"requests": 100, "evaluation_requests": 25, "warm_steps": 60, "sweep_steps": 25, "tune_steps": 25,
+                    "final_steps": 75, "penalties": [0.1, 0.5]},
         "retrieve": {"candidates": 400, "two_tower": 300, "item_to_item": 50, "popularity": 50},
         "serve": {"default_limit": 8},
-        "gate": {"margin": 0.01},
-        "quality": {"psi_floor": 0.5, "limits": {"label_rate": [0.01, 0.3]}},
-        "watch": {"click_wait": "10s", "min_answers": 200, "max_miscalibration": 0.6,
+        # Each limit lies far from an ordinary day and from the mishap that it is there for, in standard errors of so
+        # small a day: `python -m sluice.airflow_demo.rehearsal` shows how far.
+        "gate": {"margin": 0.03, "max_miscalibration": 0.6, "max_latency_ratio": 2.0},
+        "quality": {"psi_floor": 0.5, "rows_floor": 1.0,  # a third more rows on the first day that is served
+                    "limits": {"label_rate": [0.01, 0.3], "psi.weekday": 50.0, "churn.weekday": 2.0}},  # one a day
+        "watch": {"click_wait": "3s", "min_answers": 200, "max_miscalibration": 1.0,
                   "max_p99_ms": 5000.0, "max_p99_ratio": 100.0},  # of a server beside which models are trained
     }
 
 
 class DemoWorld:
-    """`days` delivers the log; `last_log` is (answers, clicks) of the newest day that visitors saw."""
+    """`days` delivers the log; `last_log` is (answers, clicks) of the newest day that visitors saw.
 
-    def __init__(self, folder: Path, events: int, console: Console) -> None:
+    Market, visits and models are drawn by `seed`, the example's unless given; `changed` takes the place of keys.
+    """
+
+    def __init__(
+        self, folder: Path, events: int, console: Console, seed: int | None = None, changed: Sections | None = None
+    ) -> None:
         self.folder, self.console = folder, console
-        self.config_file = daily_config.write(folder / "daily.toml", sections(events), FIELDS)
+        self._sections = daily_config.merged(sections(events), changed or {}) | ({} if seed is None else {"seed": seed})
+        self.config_file = self.configured("daily.toml")
         self.config: Config = load(self.config_file)
         assert self.config.simulation is not None
         self.days = MarketDays(self.config.simulation, self.config.seed, folder)
@@ -66,6 +77,10 @@ class DemoWorld:
             "sluice_runs": str(self.runs.resolve()), "sluice_registry": self.registry.uri, "sluice_serving": "",
             "sluice_answers": str(self.answers.resolve()), "sluice_clicks": str(self.clicks.resolve()),
         }
+
+    def configured(self, name: str, changed: Sections | None = None) -> Path:
+        """A configuration file beside the daily one, with some keys changed."""
+        return daily_config.write(self.folder / name, daily_config.merged(self._sections, changed or {}), FIELDS)
 
     def champion(self) -> str:
         """The bundle's version; empty before the first."""

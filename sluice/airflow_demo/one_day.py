@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -15,22 +14,22 @@ from contracts.release import gate, watch
 from contracts.release.gate import GateSummary, RankingGain
 from contracts.release.watch import WatchFigure, WatchSummary
 from contracts.summaries import summary
-from contracts.summaries.airflow_demo import DemoDay
+from contracts.summaries.airflow_demo import DemoDay, Judged
 from contracts.summaries.quality import QualitySummary
 from pipelines.jobs import quality_job
-from sluice.airflow_demo import daily_config
-from sluice.airflow_demo.api import POLL_SECONDS, AirflowApi
+from sluice.airflow_demo import distances
+from sluice.airflow_demo.api import POLL_SECONDS, Runs
 from sluice.airflow_demo.day_visits import DayVisits
-from sluice.airflow_demo.demo_world import FIELDS, HISTORY, DemoWorld, Sections, sections
+from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
 from sluice.airflow_demo.market_days import read_answers
 from sluice.airflow_demo.site_users import SiteUsers
 from sluice.release.click_log import read as read_clicks
 
 POISONED, WORSE, DRIFTING = 4, 5, 6
-CLICK_DROPOFF = 0.8
+CLICK_DROPOFF = 0.9
 RUN_SECONDS, LOG_SECONDS = 1800.0, 60.0
-FIRST_SHARE = 0.5  # of a day's visits, sent as soon as its champion is served, while the run watches it
-WATCH = {"watch_seconds": 20, "watch_every": 5, "pick_up_seconds": 300}
+FIRST_SHARE = 2 / 3  # of a day's visits, sent as soon as its champion is served, while the run watches it
+WATCH = {"watch_seconds": 12, "watch_every": 4, "pick_up_seconds": 300}
 DAILY = "daily_ranking"
 
 
@@ -48,20 +47,21 @@ class Day:
     `users` visit all the time, so that a request that fails is seen; the log's next day holds `visits` alone.
     """
 
-    def __init__(self, number: int, world: DemoWorld, api: AirflowApi, users: SiteUsers, visits: DayVisits) -> None:
+    def __init__(self, number: int, world: DemoWorld, api: Runs, users: SiteUsers, visits: DayVisits) -> None:
         self.number, self.world, self.api, self.users, self.visits = number, world, api, users, visits
         self.log_day = HISTORY + number - 1
         self.name = world.days.date(self.log_day)
         self.out = Artifacts(world.runs / self.name)
         self.started, self.first = datetime.now(UTC), len(users.outcomes)
         self.begun, self.before = time.monotonic(), world.champion()
+        self._judged: list[Judged] = []
 
     def run(self) -> RunOutcome:
         """Triggers the run over the log up to the evening before, with the day's mishap, and waits for its end."""
         conf: dict[str, int | str] = {**WATCH}
         if self.number == WORSE:
-            worse = sections(self.world.events)["train"] | {"ranker": "popularity"}
-            conf["config"] = str(self._config({"train": worse}))
+            worse = self.world.configured(f"day-{self.number}.toml", {"train": {"ranker": "popularity"}})
+            conf["config"] = str(worse.resolve())
         if self.number == POISONED:
             self.world.days.poison(self.log_day)
         if self.number == DRIFTING:
@@ -71,6 +71,7 @@ class Day:
         refused = self._refused(states)
         if states["quality"] == "failed":
             self.world.say(f"day {self.number}   {refused}; the champion serves on, the day is delivered again")
+            self._judged += distances.of_day(self.out, self.name)
             self.world.days.deliver(self.log_day, *(self.world.last_log or ()))
             self.api.clear(DAILY, run, "features")
             states = self._visited(run)
@@ -93,10 +94,6 @@ class Day:
             self.visits.follow(champion)
             self.visits.send(round(self.world.visits * FIRST_SHARE))
         return self.api.wait(DAILY, run, RUN_SECONDS)
-
-    def _config(self, changed: Sections) -> Path:
-        target = self.world.folder / f"day-{self.number}.toml"
-        return daily_config.write(target, sections(self.world.events) | changed, FIELDS).resolve()
 
     def _refused(self, states: dict[str, str]) -> str:
         """In the words of the gate; empty where none refused. Raises SluiceError where something else went wrong."""
@@ -137,6 +134,7 @@ class Day:
             served_bundles=tuple(sorted({request.version for request in requests if request.version})),
             visits=answers.num_rows, logged_rows=rows, gain=gain and gain.value, gain_low=gain and gain.low,
             predicted_over_observed=watched and watched.value,
+            judged=(*self._judged, *distances.of_day(self.out, self.name)),
             share_of_oracle=round(self.world.days.share_of_oracle(answers), 4),
             seconds=round(time.monotonic() - self.begun, 1),
         )
@@ -171,7 +169,7 @@ def describe(day: DemoDay) -> str:
             f"{day.failed_requests} failed, share of oracle {day.share_of_oracle:.3f}")
 
 
-def first_champion(world: DemoWorld, api: AirflowApi) -> None:
+def first_champion(world: DemoWorld, api: Runs) -> None:
     """A cross search and a daily run over the history, before anybody visits. Raises SluiceError where one fails."""
     day = world.days.date(HISTORY - 1)
     for number in range(HISTORY):

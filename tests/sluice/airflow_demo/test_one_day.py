@@ -116,19 +116,19 @@ def test_a_day_ends_with_its_figures_and_the_next_ones_log(world, users):
     assert (figures.requests, figures.failed_requests, figures.failures) == (2, 1, ("UNAVAILABLE: gone",))
     assert (figures.served_bundles, figures.refused) == (("m-1",), "quality: nulls")
     assert 0 < figures.share_of_oracle < 1
-    assert figures.visits == world.visits == 4
+    assert figures.visits == world.visits == 6
     assert figures.logged_rows == world.days.deliver(day.log_day + 1) + world.visits * SHOWN_ITEMS
 
 
 @pytest.mark.parametrize(("number", "dropped"), [(1, {}), (DRIFTING, {"m-2": CLICK_DROPOFF})])
-def test_half_of_the_visits_come_to_a_new_champion_at_once(world, users, monkeypatch, number, dropped):
+def test_two_thirds_of_the_visits_come_to_a_new_champion_at_once(world, users, monkeypatch, number, dropped):
     champions = iter(["m-1", "m-1"])
     monkeypatch.setattr(world, "champion", lambda: next(champions, "m-2"))
     with airflow_page(GOOD) as page, ranking_page(world.days.world[2].values["item"], "m-1", "m-2") as site:
         page.run_states = ["running", "running", "running", "success"]
         day = Day(number, world, AirflowApi(page.address), users, visits(world, number, site.target))
         assert day.run() == RunOutcome()
-    assert len(day.visits.asked) == world.visits // 2
+    assert len(day.visits.asked) == 4 == world.visits * 2 // 3
     assert day.visits.click_dropoff == users.click_dropoff == dropped
 
 

@@ -1,0 +1,80 @@
+"""The demo's DAGs without Airflow: a small market's champion, a day that a gate refuses, and the watch."""
+
+from __future__ import annotations
+
+import pytest
+from rich.console import Console
+
+from contracts.artifacts import Artifacts
+from contracts.config.days import Watch
+from contracts.errors import GateRefused
+from contracts.release.registration import RollbackResult
+from contracts.release.watch import WatchFigure, WatchSummary
+from sluice.airflow_demo import local_runs
+from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
+from sluice.airflow_demo.local_runs import LocalRuns, judged
+from sluice.airflow_demo.one_day import DAILY, first_champion
+from sluice.release import registration, watch
+
+ANY_CALIBRATION = {"gate": {"max_miscalibration": 9.0}}  # of so small a day it is what it may be
+
+
+@pytest.fixture
+def world(tmp_path) -> DemoWorld:
+    return DemoWorld(tmp_path, 100, Console(quiet=True))
+
+
+def verdict(*reasons: str, clicks: bool = True) -> WatchSummary:
+    figure = WatchFigure(name="predicted_over_observed" if clicks else "p99_ms", low=1.0, limit=2.0, against=False,
+                         sentence="")
+    return WatchSummary(bundle="m-1", since="", until="", answers=9, figures=(figure,), not_judged=(), reasons=reasons,
+                        settings=Watch())
+
+
+def test_what_a_gate_refuses_ends_the_run_and_clear_runs_it_again(world, monkeypatch):
+    runs = LocalRuns(world)
+
+    def refuse(*_: object) -> None:
+        raise GateRefused("nulls")
+
+    monkeypatch.setattr(LocalRuns, "_take_crosses", lambda *_: None)
+    monkeypatch.setattr(local_runs.jobs, "run_features", lambda *_, **__: None)
+    monkeypatch.setattr(local_runs, "check_quality", refuse)
+    run = runs.trigger(DAILY, "2026-01-11", {})
+    assert runs.ended(DAILY, run)
+    assert runs.wait(DAILY, run, 1.0) == {"crosses": "success", "features": "success", "quality": "failed"}
+    monkeypatch.setattr(local_runs, "check_quality", lambda *_: None)
+    monkeypatch.setattr(local_runs.jobs, "run_pretrain", refuse)
+    runs.clear(DAILY, run, "features")
+    assert runs.wait(DAILY, run, 1.0)["quality"] == "success"
+
+
+@pytest.mark.parametrize(("reasons", "states"), [((), {}), (("clicks",), {"roll_back": "success"})])
+def test_the_watch_looks_until_clicks_are_judged(world, monkeypatch, reasons, states):
+    looks = iter([verdict(clicks=False), verdict(*reasons)])
+    rolled_back = list[str]()
+    monkeypatch.setattr(local_runs.time, "sleep", lambda _: None)
+    monkeypatch.setattr(watch, "watch", lambda *_: next(looks))
+    monkeypatch.setattr(registration, "rollback", lambda name, uri, version: rolled_back.append(version) or
+                        RollbackResult(rolled_back=True, champion="m-0", number="1"))
+    world.answers.mkdir()
+    found = dict[str, str]()
+    LocalRuns(world)._watch(world.config, Artifacts(world.folder), found)
+    assert (found, rolled_back, list(looks)) == (states, ["m-1"] if reasons else [], [])
+
+
+def test_clicks_are_judged_where_they_have_a_figure():
+    assert [judged(found) for found in (None, verdict(clicks=False), verdict())] == [False, False, True]
+
+
+@pytest.mark.slow
+def test_a_small_market_has_a_champion_and_its_poisoned_day_is_refused(tmp_path):
+    world = DemoWorld(tmp_path, 1_500, Console(quiet=True), changed=ANY_CALIBRATION)
+    runs = LocalRuns(world)
+    first_champion(world, runs)
+    champion = world.champion()
+    assert champion.startswith("marketplace-")
+    world.days.poison(HISTORY)
+    run = runs.trigger(DAILY, world.days.date(HISTORY), {})
+    assert runs.wait(DAILY, run, 1.0)["quality"] == "failed"
+    assert world.champion() == champion
