@@ -17,6 +17,7 @@ from sluice.airflow_demo.api import AirflowApi
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS, STOP_SECONDS = 600.0, 30.0
 HOST, ATTEMPTS = "127.0.0.1", 20
+DAGS = {"daily_ranking", "weekly_cross_search", "federated_rounds", "backfill_features", "retention"}
 # One run at a time of DAGs that do not change, beside a server and trainings: few workers, each file read once, the
 # scheduler awake soon after a task, and patience where the machine is busy.
 SETTINGS = {
@@ -38,7 +39,7 @@ def free_ports() -> int:
 class AirflowProcess:
     """`with AirflowProcess(home, log) as airflow: airflow.api...`; every run waits until it is triggered.
 
-    `home` keeps its data base and logs. Raises SluiceError when it does not come up.
+    `home` keeps its data base and logs; it has read all DAGS. Raises SluiceError when it does not come up.
     """
 
     def __init__(self, home: Path, log: Path) -> None:
@@ -54,7 +55,7 @@ class AirflowProcess:
 
     def __enter__(self) -> AirflowProcess:
         end = time.monotonic() + START_SECONDS
-        while not (self.api.healthy() and "daily_ranking" in self.api.dags()):
+        while not (self.api.healthy() and self.api.dags() >= DAGS):
             if self._process.poll() is not None or time.monotonic() > end:
                 self.stop()
                 raise SluiceError(f"Airflow did not come up; {self._log} says why")

@@ -94,8 +94,8 @@ def serve(address: str, imported: Sequence[str]) -> None:
         listener.bind(draft)
         listener.listen(64)
         os.rename(draft, address)  # from here on it answers
-        while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [])[0]):
-            line, _ = ready[0].accept()
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            line, _ = listener.accept()
             if os.fork() == 0:
                 listener.close()
                 run(line)

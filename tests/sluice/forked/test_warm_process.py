@@ -42,9 +42,10 @@ def forked(warm: WarmProcess) -> list[int]:
 
 
 def test_a_command_says_what_it_says_alone(warm):
-    asked = {"capture_output": True, "text": True, "env": os.environ | {"COLUMNS": "70"}, "check": True}
-    here = subprocess.run([warm.command, "features", "--help"], **asked)
-    alone = subprocess.run([sys.executable, "-m", "sluice.cli", "features", "--help"], **asked)
+    environment = os.environ | {"COLUMNS": "70"}
+    here, alone = (
+        subprocess.run([*command, "features", "--help"], capture_output=True, text=True, env=environment, check=True)
+        for command in ([str(warm.command)], [sys.executable, "-m", "sluice.cli"]))
     assert here.stdout == alone.stdout
     assert 60 < max(map(len, here.stdout.splitlines())) <= 70
 
