@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from rich.console import Console
 
-from contracts.artifacts import Artifacts
 from contracts.config.days import Watch
 from contracts.errors import GateRefused
 from contracts.release.watch import WatchFigure, WatchSummary
@@ -15,12 +14,27 @@ from sluice.airflow_demo.local_runs import LocalRuns, judged
 from sluice.airflow_demo.one_day import DAILY, first_champion
 from sluice.release import registration, watch
 
+TASKS = ("crosses", "features", "quality", "pretrain", "train", "prerank", "bundle", "register", "promote")
 ANY_CALIBRATION = {"gate": {"max_miscalibration": 9.0}}  # of so small a day it is what it may be
 
 
-@pytest.fixture
-def world(tmp_path) -> DemoWorld:
-    return DemoWorld(tmp_path, 100, Console(quiet=True))
+@pytest.fixture(scope="module")
+def world(tmp_path_factory) -> DemoWorld:
+    return DemoWorld(tmp_path_factory.mktemp("world"), 100, Console(quiet=True))
+
+
+@pytest.fixture(autouse=True)
+def effortless(request, monkeypatch) -> None:
+    """Steps that succeed at once, unless the test is slow."""
+    if request.node.get_closest_marker("slow"):
+        return
+    monkeypatch.setattr(LocalRuns, "_take_crosses", lambda *_: None)
+    for name in ("run_features", "run_pretrain", "run_train", "run_prerank"):
+        monkeypatch.setattr(local_runs.jobs, name, lambda *_, **__: None)
+    for name in ("check_quality", "build_bundle"):
+        monkeypatch.setattr(local_runs, name, lambda *_: None)
+    for name in ("register", "promote"):
+        monkeypatch.setattr(registration, name, lambda *_, **__: None)
 
 
 def verdict(*reasons: str, clicks: bool = True) -> WatchSummary:
@@ -36,8 +50,6 @@ def test_what_a_gate_refuses_ends_the_run_and_clear_runs_it_again(world, monkeyp
     def refuse(*_: object) -> None:
         raise GateRefused("nulls")
 
-    monkeypatch.setattr(LocalRuns, "_take_crosses", lambda *_: None)
-    monkeypatch.setattr(local_runs.jobs, "run_features", lambda *_, **__: None)
     monkeypatch.setattr(local_runs, "check_quality", refuse)
     run = runs.trigger(DAILY, "2026-01-11", {})
     assert runs.ended(DAILY, run)
@@ -48,17 +60,18 @@ def test_what_a_gate_refuses_ends_the_run_and_clear_runs_it_again(world, monkeyp
     assert runs.wait(DAILY, run, 1.0)["quality"] == "success"
 
 
-@pytest.mark.parametrize(("reasons", "states"), [((), {}), (("clicks",), {"roll_back": "success"})])
-def test_the_watch_looks_until_clicks_are_judged(world, monkeypatch, reasons, states):
+@pytest.mark.parametrize(("reasons", "rolled"), [((), ()), (("clicks",), ("roll_back",))])
+def test_the_watch_looks_until_clicks_are_judged(world, monkeypatch, reasons, rolled):
     looks = iter([verdict(clicks=False), verdict(*reasons)])
     rolled_back = list[str]()
     monkeypatch.setattr(local_runs.time, "sleep", lambda _: None)
     monkeypatch.setattr(watch, "watch", lambda *_: next(looks))
     monkeypatch.setattr(registration, "rollback", lambda _, __, version: rolled_back.append(version))
-    world.answers.mkdir()
-    found = dict[str, str]()
-    LocalRuns(world)._watch(world.config, Artifacts(world.folder), found)
-    assert (found, rolled_back, list(looks)) == (states, ["m-1"] if reasons else [], [])
+    world.answers.mkdir(exist_ok=True)
+    runs = LocalRuns(world)
+    found = runs.wait(DAILY, runs.trigger(DAILY, "2026-01-11", {}), 1.0)
+    assert found == dict.fromkeys([*TASKS, *rolled], "success")
+    assert (rolled_back, list(looks)) == (["m-1"] if rolled else [], [])
 
 
 def test_clicks_are_judged_where_they_have_a_figure():
