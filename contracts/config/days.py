@@ -18,7 +18,7 @@ class Gate(Section):
     max_miscalibration: float = Field(
         0.2, gt=0, description="refused when predicted over observed is surely beyond 1 + this, or its inverse"
     )
-    max_latency_ratio: float = Field(1.5, gt=1, description="of median milliseconds over the champion's")
+    max_latency_ratio: float = Field(1.5, gt=1, description="of median processor milliseconds over the champion's")
     latency_requests: int = Field(200, ge=10)
     max_recall_loss: float = Field(
         0.03, ge=0, le=1, description="refused when retrieval surely finds a smaller share of the test window's clicks "

@@ -34,7 +34,7 @@ class RecallGain(Estimate):
 
 
 class MedianMilliseconds(Record):
-    """Of one request through the whole funnel, each bundle in turn."""
+    """Of processor time, of one request through the whole funnel, each bundle in turn."""
 
     challenger: float
     champion: float

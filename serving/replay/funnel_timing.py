@@ -31,25 +31,28 @@ Work = Callable[[int], object]
 WARM_UP = 3
 
 
-def side_by_side(variants: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
-    """Microseconds of each repetition of each variant on one thread, as the server's; `work(n)` does repetition n."""
+def side_by_side(
+    variants: Mapping[str, Work], repetitions: int, clock: Callable[[], int] = time.perf_counter_ns
+) -> dict[str, list[float]]:
+    """Microseconds by `clock` of each repetition of each variant on one thread, as the server's; `work(n)` does
+    repetition n."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _timed(variants, repetitions)
+        return _timed(variants, repetitions, clock)
     finally:
         torch.set_num_threads(threads)
 
 
-def _timed(variants: Mapping[str, Work], repetitions: int) -> dict[str, list[float]]:
+def _timed(variants: Mapping[str, Work], repetitions: int, clock: Callable[[], int]) -> dict[str, list[float]]:
     spent: dict[str, list[float]] = {name: [] for name in variants}
     names, order = list(variants), np.random.default_rng(0)
     for number in range(-WARM_UP, repetitions):
         for name in order.permutation(names).tolist():
-            start = time.perf_counter_ns()
+            start = clock()
             variants[name](number)
             if number >= 0:
-                spent[name].append((time.perf_counter_ns() - start) / 1000)
+                spent[name].append((clock() - start) / 1000)
     return spent
 
 

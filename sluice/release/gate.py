@@ -68,8 +68,8 @@ def reasons(verdict: GateVerdict, settings: Gate) -> tuple[str, ...]:
                          f"-{settings.max_recall_loss:g}")
     spent = verdict.milliseconds
     if spent and spent.challenger > settings.max_latency_ratio * spent.champion:
-        sentences.append(f"latency: {spent.challenger:.2f} ms against the champion's {spent.champion:.2f} ms, more "
-                         f"than {settings.max_latency_ratio:g} times as much")
+        sentences.append(f"latency: {spent.challenger:.2f} ms of processor time against the champion's "
+                         f"{spent.champion:.2f} ms, more than {settings.max_latency_ratio:g} times as much")
     return tuple(sentences)
 
 

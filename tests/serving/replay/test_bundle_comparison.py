@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +79,9 @@ def test_every_bundle_is_timed(loaded: LoadedBundle) -> None:
     spent = median_milliseconds({"one": loaded, "two": loaded}, ["u01", "u02"], 3)
     assert spent.keys() == {"one", "two"}
     assert min(spent.values()) > 0
+
+
+def test_time_in_which_others_compute_is_not_counted(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = itertools.count(0, 2_000_000)
+    monkeypatch.setattr(time, "process_time_ns", ticks.__next__)
+    assert median_milliseconds({"one": loaded, "two": loaded}, ["u01"], 3) == {"one": 2.0, "two": 2.0}

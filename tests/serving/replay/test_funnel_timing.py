@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import torch
 
@@ -19,6 +21,11 @@ def test_every_arm_runs_every_repetition_and_threads_come_back() -> None:
         assert calls == list(range(-WARM_UP, 20))
         assert len(spent[name]) == 20
         assert np.min(spent[name]) > 0
+
+
+def test_what_is_counted_is_what_the_clock_says() -> None:
+    ticks = itertools.count(0, 7_000)
+    assert side_by_side({"a": abs, "b": abs}, 4, ticks.__next__) == {"a": [7.0] * 4, "b": [7.0] * 4}
 
 
 def test_the_ranker_on_everything_is_one_of_the_arms(loaded: LoadedBundle) -> None:
