@@ -5,7 +5,9 @@
 Who holds what comes from the simulated marketplace: a client is a user, its rows are the items that it was shown. Keys,
 shares, union, agreement, masked upload and opening are the product's, over Flower's messages in one process, without
 local training; rounds take whole cohorts. Bytes are those of a client that takes part to the end, with the list of
-public keys, which a client fetches once, beside them. Minutes a round: everything runs on one core.
+public keys, which a client fetches once, beside them. Minutes a round: everything runs on one core. What the server
+does of it, and how much of that only once the last client of a phase has replied, stands apart: all clients wait for
+that.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from flwr.app import Message
+from flwr.clientapp import ClientApp
 
 from benchmarks.federated.federated_setting import client_app
 from contracts.config.simulation import Simulation
@@ -40,7 +44,8 @@ EVENTS_EACH, MIB = 30, 2.0**20
 @dataclass(frozen=True)
 class PopulationCost:
     """`mib`: of a client and round on the wire; `list_mib`: the list of keys; `gib`: the most memory of the process,
-    which plays all clients; seconds are of one core."""
+    which plays all clients; seconds are of one core. `server_seconds` of a round are not the clients',
+    `between_seconds` of them lie between the last reply of a phase and the first message of the next, or the end."""
 
     clients: int
     round: int
@@ -51,7 +56,32 @@ class PopulationCost:
     prepare_seconds: float
     seconds_per_round: float
     rounds_per_minute: float
+    server_seconds: float
+    between_seconds: float
     gib: float
+
+
+class TimedGrid(InProcessGrid):
+    """Adds up the clients' seconds of a core, and the server's between two phases."""
+
+    def __init__(self, app: ClientApp, nodes: dict[int, int]) -> None:
+        super().__init__(app, nodes, {})
+        self.clients, self.between = 0.0, 0.0
+        self._phase, self._ended = "", time.process_time()
+
+    def _reply_of(self, message: Message) -> Message:
+        if message.metadata.message_type != self._phase:
+            self._phase = message.metadata.message_type
+            self.note_idle()
+        started = time.process_time()
+        reply = super()._reply_of(message)
+        self._ended = time.process_time()
+        self.clients += self._ended - started
+        return reply
+
+    def note_idle(self) -> None:
+        """Nobody but the server has done anything since the last reply."""
+        self.between += time.process_time() - self._ended
 
 
 def holdings(clients: int, rows: int, seed: int = 1) -> list[np.ndarray]:
@@ -78,7 +108,7 @@ def cost(clients: int, of_round: int, rounds: int, level: str, rows: int) -> Pop
     counted = ByteCount()
     with tempfile.TemporaryDirectory() as folder:
         app = client_app(plan, sets, identities, Path(folder), samples=100)
-        grid = InProcessGrid(app, {node: node for node in range(clients)}, {})
+        grid = TimedGrid(app, {node: node for node in range(clients)})
         run = FederatedRun(
             plan=plan, exchange=FlowerExchange(grid, list(range(clients)), None, counted), population=clients,
             folder=Path(folder) / "run", seed=1, rows=np.zeros((rows, WIDTH), np.float32),
@@ -86,13 +116,15 @@ def cost(clients: int, of_round: int, rounds: int, level: str, rows: int) -> Pop
         )
         prepared = time.process_time()
         run.run(rounds, lambda rows, dense: {}, rounds + 1, lambda entry: None)
+        grid.note_idle()
     seconds = (time.process_time() - prepared) / rounds
     sent = [sum(each.up + each.down for each in entry.bytes.values()) for entry in run.history]
     return PopulationCost(
         clients=clients, round=min(entry.clients for entry in run.history), rows=rows,
         union=float(np.mean([entry.union for entry in run.history])), mib=float(np.mean(sent)) / MIB,
         list_mib=clients * KEY_BYTES / MIB, prepare_seconds=prepared - started, seconds_per_round=seconds,
-        rounds_per_minute=60 / seconds, gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2.0**20,
+        rounds_per_minute=60 / seconds, server_seconds=seconds - grid.clients / rounds,
+        between_seconds=grid.between / rounds, gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2.0**20,
     )
 
 
@@ -110,8 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = cost(options.clients, options.round, options.rounds, options.level, options.rows)
     print(f"{found.clients} clients, {found.round} a round, union {found.union:.0f} of {found.rows} rows: "
           f"{found.mib:.2f} MiB a client and round, list of keys {found.list_mib:.2f} MiB, "
-          f"{found.seconds_per_round:.1f} s a round ({found.rounds_per_minute:.2f} a minute), {found.gib:.2f} GiB, "
-          f"prepared in {found.prepare_seconds:.1f} s")
+          f"{found.seconds_per_round:.1f} s a round ({found.rounds_per_minute:.2f} a minute), the server's "
+          f"{found.server_seconds:.1f}, of which all clients wait for {found.between_seconds:.1f}; "
+          f"{found.gib:.2f} GiB, prepared in {found.prepare_seconds:.1f} s")
     if options.json:
         print(json.dumps(asdict(found)))
 

@@ -1,4 +1,4 @@
-"""Phases over a Flower grid: one message to each node, the replies that come within the time limit, every byte counted.
+"""Phases over a Flower grid: one message to each node, the replies within the time limit as they come, bytes counted.
 
 Our messages lie in Flower's as one ArrayRecord of named arrays. A node that does not reply, replies late (to another
 phase or round), with an error or with something unreadable is absent from what is returned. Whose a reply is follows
@@ -8,7 +8,7 @@ from a number that no other node was told: the node id in a reply is the node's 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from flwr.app import Message as FlowerMessage
 from flwr.common.serde import message_to_proto
@@ -17,7 +17,7 @@ from flwr.serverapp import Grid
 from contracts.errors import ProtocolError
 from federated.flower.array_records import from_records, to_records
 from federated.flower.seats import Seats
-from federated.flower.stragglers import Closing, gathered
+from federated.flower.stragglers import Closing, at_once, gathered
 from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import ROUND, Message, Phase, text
 
@@ -38,7 +38,7 @@ def wire_bytes(message: FlowerMessage) -> int:
 
 class FlowerExchange:
     """`nodes`: a client's number -> the id of its node. `setting`: what messages are about, where it is not the run's
-    setting; `closing`: when a phase ends without the last (None: never)."""
+    setting; `closing`: when a phase ends without the last (None: nodes of this process, which reply at once)."""
 
     def __init__(
         self, grid: Grid, nodes: Sequence[int] | Seats, timeout: float | None, counted: ByteCount,
@@ -48,8 +48,21 @@ class FlowerExchange:
         self._named = {SETTING: text(setting.encode())} if setting else {}
         self.grid, self.nodes, self.timeout, self.counted, self.note = grid, nodes, timeout, counted, note
 
-    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
-        sent, asked = [], dict[str, int]()
+    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
+        asked, taken = dict[str, int](), set[int]()
+        for reply in self._replies(self._packed(phase, messages, asked)):
+            client = self._asked(phase, asked, reply)
+            if client is None or client in taken:
+                continue
+            message = self._read(phase, client, reply)
+            if message is not None:
+                taken.add(client)
+                yield client, message
+
+    def _packed(
+        self, phase: Phase, messages: Mapping[int, Message], asked: dict[str, int]
+    ) -> Iterator[FlowerMessage]:
+        """Each as it is sent; `asked` says whose a reply to it is."""
         for number, phase_message in messages.items():
             message = {**phase_message, **self._named}
             group = f"{message[ROUND]} {secrets.token_hex(SECRET_BYTES)}"
@@ -59,17 +72,11 @@ class FlowerExchange:
                 group_id=group,
             )
             self.counted.add(phase, "down", message, wire_bytes(flower))
-            sent.append(flower)
-        replies: dict[int, Message] = {}
-        for reply in self._replies(sent):
-            client = self._asked(phase, asked, reply)
-            if client is not None and client not in replies:
-                self._take(phase, client, reply, replies)
-        return replies
+            yield flower
 
-    def _replies(self, sent: list[FlowerMessage]) -> Iterable[FlowerMessage]:
+    def _replies(self, sent: Iterable[FlowerMessage]) -> Iterator[FlowerMessage]:
         if self._closing is None:
-            return self.grid.send_and_receive(sent, timeout=self.timeout)
+            return at_once(self.grid, sent)
         return gathered(self.grid, sent, self.timeout, self._closing)
 
     def _asked(self, phase: Phase, asked: Mapping[str, int], reply: FlowerMessage) -> int | None:
@@ -80,15 +87,15 @@ class FlowerExchange:
                   "late or to another's message; left out")
         return None
 
-    def _take(self, phase: Phase, number: int, reply: FlowerMessage, replies: dict[int, Message]) -> None:
+    def _read(self, phase: Phase, number: int, reply: FlowerMessage) -> Message | None:
         """Nothing that a client sends raises: what cannot be read, or holds more than its arrays, is an absent one."""
         if reply.has_error():
             self.note(f"{phase}: client {number} replies with an error: {reply.error.reason}")
-            return
+            return None
         try:
             message = from_records(reply.content)
             self.counted.add(phase, "up", message, wire_bytes(reply))
         except (ProtocolError, ValueError) as error:  # ValueError: neither content nor error
             self.note(f"{phase}: client {number}: {error}")
-            return
-        replies[number] = message
+            return None
+        return message

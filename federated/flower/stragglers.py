@@ -1,18 +1,26 @@
-"""When a phase closes: not when the last node has replied, but when enough have and the others had as long again.
+"""Messages out, replies in as they come, and when a phase closes: not when the last node has replied, but when enough
+have and the others had as long again.
 
-Flower's own exchange asks for replies every three seconds and waits for all; nine phases of a round are then half a
-minute of waiting. Replies that come after the phase has closed are not fetched.
+Flower's own exchange asks for replies every three seconds and hands on all of them when it has waited for the last.
+Here messages are made and sent a few at a time, and replies fetched a few at a time between them and after: whoever
+takes them works while the others are on their way, and neither is ever all in memory. Replies that come after the phase
+has closed are not fetched.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from math import ceil
+from typing import TypeVar
 
 from flwr.app import Message
 from flwr.serverapp import Grid
+
+SENT_TOGETHER, FETCHED_TOGETHER = 16, 64
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -25,19 +33,45 @@ class Closing:
     poll: float = 0.1
 
 
-def gathered(grid: Grid, messages: Sequence[Message], timeout: float | None, closing: Closing) -> list[Message]:
-    """The replies that came in time."""
-    started, replies = time.monotonic(), list[Message]()
-    missing, end = {name for name in grid.push_messages(messages) if name}, float("inf") if timeout is None else timeout
-    wanted = ceil(closing.enough * len(missing))
+def gathered(
+    grid: Grid, messages: Iterable[Message], timeout: float | None, closing: Closing, together: int = SENT_TOGETHER
+) -> Iterator[Message]:
+    """The replies that come in time, in the order in which they do."""
+    started = looked = time.monotonic()
+    end, sent, missing = float("inf") if timeout is None else timeout, 0, set[str]()
+    for few in parts(messages, together):
+        names = {name for name in grid.push_messages(few) if name}
+        sent, missing = sent + len(names), missing | names
+        if time.monotonic() - looked >= closing.poll:
+            yield from _come(grid, missing)
+            looked = time.monotonic()
+    least, enough = sent - ceil(closing.enough * sent), False
     while missing:
-        come = list(grid.pull_messages(missing))
-        replies += come
-        missing -= {reply.metadata.reply_to_message_id for reply in come}
+        yield from _come(grid, missing)
         passed = time.monotonic() - started
-        if come and len(replies) >= wanted > len(replies) - len(come):
-            end = min(end, passed + max(passed, closing.grace))
+        if not enough and len(missing) <= least:
+            enough, end = True, min(end, passed + max(passed, closing.grace))
         if passed > end:
             break
         time.sleep(closing.poll if missing else 0.0)
-    return replies
+
+
+def at_once(grid: Grid, messages: Iterable[Message], together: int = SENT_TOGETHER) -> Iterator[Message]:
+    """The replies of nodes that have replied, or never will, as soon as they are sent something."""
+    for few in parts(messages, together):
+        yield from grid.pull_messages(list(grid.push_messages(few)))
+
+
+def _come(grid: Grid, missing: set[str]) -> Iterator[Message]:
+    """What has come of the missing, which are fewer by it."""
+    for few in parts(sorted(missing), FETCHED_TOGETHER):
+        for reply in grid.pull_messages(few):
+            missing.discard(reply.metadata.reply_to_message_id)
+            yield reply
+
+
+def parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """So many at a time, taken when they are wanted."""
+    left = iter(items)
+    while part := list(islice(left, size)):
+        yield part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 from federated.protocol.messages import Message, Phase
@@ -17,9 +17,8 @@ class DirectExchange:
         self._client_of = cache(client_of)
         self._memory: dict[int, Message] = defaultdict(dict)
 
-    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
-        replies = {}
+    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
         for number, message in messages.items():
             client, memory = self._client_of(number), self._memory[number]
-            replies[number], self._memory[number] = client.handle(phase, message, memory)
-        return replies
+            reply, self._memory[number] = client.handle(phase, message, memory)
+            yield number, reply

@@ -12,7 +12,7 @@ import numpy as np
 
 from contracts.errors import ProtocolError
 from federated.protocol.client_masks import SIGNED_AT, require_announced, round_context
-from federated.protocol.messages import RUN, Message, get, numbers, scalar, text
+from federated.protocol.messages import RUN, MadeWhenSent, Message, get, numbers, scalar, text
 from federated.protocol.plan import Plan
 from federated.protocol.round_phases import RoundPhases
 from federated.secure_aggregation.identity import SIGNATURE_BYTES
@@ -51,17 +51,14 @@ class KeyAgreement:
 
     def share_keys(self, clients: list[int]) -> list[int]:
         """Both phases; returns the clients that dealt their shares. Raises RoundAbandoned below the least."""
-        greeting = {client: {"clients": scalar(len(clients), np.int32), RUN: text(self.run)} for client in clients}
-        self.announced = self.phases.ask("keys", greeting, self._checked_announcement)
+        greeting = {"clients": scalar(len(clients), np.int32), RUN: text(self.run)}
+        self.announced = self.phases.ask("keys", dict.fromkeys(clients, greeting), self._checked_announcement)
         self.phases.require(len(self.announced), "keys")
         self._set_roster()
         graph = self._neighbours()
-        dealt = self.phases.ask(
-            "shares", {client: self._introduction(client, peers) for client, peers in graph.items()},
-            lambda client, reply: get(reply, "boxes", np.uint8, (len(graph[client]), BOX_BYTES)))
         self.dealt = graph
-        self._boxes = {(client, peer): box for client, boxes in dealt.items()
-                       for peer, box in zip(graph[client], boxes, strict=True)}
+        dealt = self.phases.ask(
+            "shares", MadeWhenSent(graph, lambda client: self._introduction(client, graph[client])), self._take_boxes)
         self.phases.require(len(dealt), "shares")
         return sorted(dealt)
 
@@ -71,8 +68,13 @@ class KeyAgreement:
             return {}
         self._box_given.add(client)
         senders = [peer for peer in self.dealt[client] if (peer, client) in self._boxes]
-        boxes = [self._boxes[peer, client] for peer in senders]
+        boxes = [self._boxes.pop((peer, client)) for peer in senders]
         return {"senders": numbers(senders), "boxes": np.array(boxes, dtype=np.uint8).reshape(-1, BOX_BYTES)}
+
+    def _take_boxes(self, client: int, reply: Message) -> None:
+        peers = self.dealt[client]
+        boxes = get(reply, "boxes", np.uint8, (len(peers), BOX_BYTES))
+        self._boxes |= {(client, peer): box for peer, box in zip(peers, boxes, strict=True)}
 
     def _checked_announcement(self, client: int, reply: Message) -> Announcement:
         """Raises ProtocolError when it is not signed, or signed by a client that is in the round already, or its keys

@@ -8,7 +8,7 @@ choice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal, Protocol, get_args
 
 import numpy as np
@@ -26,9 +26,29 @@ ACCEPTED, MEAN_SAMPLES, VOIDED = "accepted", "mean_samples", "voided"  # with th
 
 
 class Exchange(Protocol):
-    """Sends each client its message and returns the replies that came in time."""
+    """Sends each client its message, looking each up once, when it is sent, and yields (client, reply), one of each at
+    most, as they come, in whatever order, until the last or the time limit."""
 
-    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Mapping[int, Message]: ...
+    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Iterable[tuple[int, Message]]: ...
+
+
+class MadeWhenSent(Mapping[int, Message]):
+    """What `make` makes for each client, when it is looked up and not before: messages of a phase are never all there,
+    and the first are on their way while the others are made."""
+
+    def __init__(self, clients: Iterable[int], make: Callable[[int], Message]) -> None:
+        self._clients, self._make = dict.fromkeys(clients), make
+
+    def __getitem__(self, client: int) -> Message:
+        if client not in self._clients:
+            raise KeyError(client)
+        return self._make(client)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._clients)
+
+    def __len__(self) -> int:
+        return len(self._clients)
 
 
 def text(value: bytes) -> np.ndarray:

@@ -1,20 +1,21 @@
 """The server's questions in one round, phase by phase: replies that hold what they should, and who was lost when.
 
-A client that does not reply, replies late or twice, or with something of another shape than it declared is lost from
-that phase on.
+A reply is checked, and what it brings is added up, when it comes and not when the last has come; who is waited for
+holds up nothing but the phase's end. A client that does not reply, replies late, or with something of another shape
+than it declared is lost from that phase on.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import numpy as np
 
 from contracts.errors import ProtocolError, RoundAbandoned
-from federated.protocol.messages import PHASES, ROUND, Exchange, Message, Phase, scalar
+from federated.protocol.messages import PHASES, ROUND, Exchange, MadeWhenSent, Message, Phase, scalar
 
 Checked = TypeVar("Checked")
 
@@ -31,19 +32,16 @@ class RoundPhases:
     def ask(
         self, phase: Phase, messages: Mapping[int, Message], check: Callable[[int, Message], Checked]
     ) -> dict[int, Checked]:
-        """Client -> what `check` made of its reply; who sends nothing, or what `check` refuses by a ProtocolError, is
-        lost."""
+        """Client -> what `check` made of its reply, called once for each as it comes; who sends nothing, or what
+        `check` refuses by a ProtocolError, is lost."""
         with self.timed(phase):
-            stamp = scalar(self.number, np.int64)
-            raw = self._exchange(phase, {client: {ROUND: stamp, **message} for client, message in messages.items()})
-            replies = {}
-            for client in sorted(messages.keys() & raw.keys()):
-                try:
-                    replies[client] = check(client, raw[client])
-                except ProtocolError:
-                    continue
+            stamp, replies = scalar(self.number, np.int64), dict[int, Checked]()
+            stamped = MadeWhenSent(messages, lambda client: {ROUND: stamp, **messages[client]})
+            for client, reply in self._exchange(phase, stamped):
+                with suppress(ProtocolError):
+                    replies[client] = check(client, reply)
             self.lost[phase] += sorted(messages.keys() - replies.keys())
-        return replies
+        return dict(sorted(replies.items()))
 
     def require(self, count: int, phase: Phase) -> None:
         """Raises RoundAbandoned where fewer clients are left than the plan's least."""

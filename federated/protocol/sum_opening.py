@@ -10,6 +10,7 @@ from contracts.errors import RoundAbandoned
 from federated.protocol.key_agreement import KeyAgreement
 from federated.protocol.messages import Message, Phase, get, numbers
 from federated.secure_aggregation.identity import SIGNATURE_BYTES
+from federated.secure_aggregation.mask_removal import MaskRemoval
 from federated.secure_aggregation.masking import Layout, Total
 from federated.secure_aggregation.roster_consistency import finished_bits, quorum, require_finished_signed
 from federated.secure_aggregation.round_secrets import Instance
@@ -41,17 +42,19 @@ def open_sum(
     RoundAbandoned where too few sign or reveal."""
     if not keys.plan.masked:
         return secure.total, sorted(secure.layouts)
-    questions, agreed, phase = secure.questions(), _agreed(keys, secure), OPEN[secure.instance]
+    removal, agreed, phase = MaskRemoval(secure, places), _agreed(keys, secure), OPEN[secure.instance]
     signers = sorted(agreed)[: quorum(len(keys.roster))]
     signatures = {"signers": numbers([keys.signed[client].signer for client in signers]),
                   "signatures": np.array([agreed[client] for client in signers], dtype=np.uint8).reshape(
                       -1, SIGNATURE_BYTES)}
-    revealed = keys.phases.ask(
-        phase, dict.fromkeys(agreed, signatures),
-        lambda client, reply: get(reply, "shares", np.uint8, (sum(map(len, questions[client])), SHARE_BYTES)))
+
+    def taken(client: int, reply: Message) -> None:
+        count = sum(map(len, removal.questions[client]))
+        removal.take(client, get(reply, "shares", np.uint8, (count, SHARE_BYTES)))
+
+    revealed = keys.phases.ask(phase, dict.fromkeys(agreed, signatures), taken)
     with keys.phases.timed(phase):
-        total = secure.open(revealed, places)
-    return total, sorted(revealed)
+        return removal.total(), sorted(revealed)
 
 
 def _agreed(keys: KeyAgreement, secure: SecureSum) -> dict[int, np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 from contracts.errors import ProtocolError
 from federated.privacy.private_set_union import WORD, Code, DirectCode
 from federated.protocol.key_agreement import KeyAgreement
-from federated.protocol.messages import Message, get
+from federated.protocol.messages import MadeWhenSent, Message, get
 from federated.protocol.plausible_sums import require_counts
 from federated.protocol.sum_opening import open_sum, secure_sum
 from federated.secure_aggregation.masking import Layout
@@ -32,11 +32,10 @@ def memberships(keys: KeyAgreement, clients: list[int]) -> tuple[SecureSum, Code
     code = plan.code if not counted else DirectCode(len(plan.private_places))
     layout = Layout(WORD, code.size + plan.counted_digits * counted)
     secure = secure_sum(keys, "union", layout, clients)
-    replies = phases.ask("union", {client: keys.shares_for(client) for client in clients},
-                         lambda client, reply: get(reply, "words", WORD, (layout.size,)))
-    for client, words in replies.items():
-        secure.accept(client, layout, words)
-    phases.require(len(replies), "union")
+    uploads = phases.ask(
+        "union", MadeWhenSent(clients, keys.shares_for),
+        lambda client, reply: secure.accept(client, layout, get(reply, "words", WORD, (layout.size,))))
+    phases.require(len(uploads), "union")
     return secure, code
 
 
@@ -44,12 +43,13 @@ def choices(keys: KeyAgreement, clients: list[int], union: np.ndarray) -> dict[i
     """Client -> sorted places that it will train: the public ones and those of the union that it names."""
     plan, phases = keys.plan, keys.phases
     packed = np.packbits(np.isin(plan.private_places, union, assume_unique=True))
+    everything = np.union1d(plan.public_places, union)
 
     def named(client: int, reply: Message) -> np.ndarray:
         bits = np.unpackbits(get(reply, "chosen", np.uint8, (-(-len(union) // 8),)), count=len(union)).astype(bool)
         if plan.policy.whole_scope and not bits.all():  # its neighbours mask with it on every row
             raise ProtocolError(f"client {client} names {bits.sum()} of {len(union)} rows where all are named; refused")
-        return np.union1d(plan.public_places, union[bits])
+        return everything if bits.all() else np.union1d(plan.public_places, union[bits])
 
     replies = phases.ask("choose", {client: {"union": packed} for client in clients}, named)
     phases.require(len(replies), "choose")

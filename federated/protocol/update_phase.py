@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from federated.protocol.key_agreement import KeyAgreement
-from federated.protocol.messages import MEAN_SAMPLES, VOIDED, Message, get, numbers
+from federated.protocol.messages import MEAN_SAMPLES, VOIDED, MadeWhenSent, Message, get, numbers
 from federated.protocol.sum_opening import open_sum, secure_sum
 from federated.secure_aggregation.masking import NO_ROWS, Total
 from federated.secure_aggregation.unmasking import model_hash
@@ -28,14 +28,16 @@ class UpdatePhase:
         plan, phases = self.keys.plan, self.keys.phases
         layouts = {client: plan.update_layout(mine) for client, mine in places.items()}
         secure = secure_sum(self.keys, "update", plan.update_layout(NO_ROWS), list(places), self._told)
-        replies = phases.ask(
-            "train", {client: self._submodel(client, places, secure.graph) for client in places},
-            lambda client, reply: get(reply, "words", layouts[client].dtype, (layouts[client].size,)))
-        for client, words in replies.items():
-            secure.accept(client, layouts[client], words)
-        phases.require(len(replies), "train")
+
+        def add(client: int, reply: Message) -> None:
+            layout = layouts[client]
+            secure.accept(client, layout, get(reply, "words", layout.dtype, (layout.size,)))
+
+        uploads = phases.ask(
+            "train", MadeWhenSent(places, lambda client: self._submodel(client, places, secure.graph)), add)
+        phases.require(len(uploads), "train")
         total, _ = open_sum(self.keys, secure, places)
-        return total, sorted(replies)
+        return total, sorted(uploads)
 
     def _submodel(self, client: int, places: Mapping[int, np.ndarray], graph: Mapping[int, list[int]]) -> Message:
         plan, mine = self.keys.plan, places[client]

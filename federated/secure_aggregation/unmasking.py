@@ -1,4 +1,4 @@
-"""Opening a sum: what clients reveal, and how the server takes the masks off.
+"""A sum under masks: what hides an upload, what the server adds up, and what clients reveal to open it.
 
 Of every client the neighbours reveal either the self mask (it is in the sum) or the mask key (it is not), never both;
 which of the two, all have agreed on before (federated/secure_aggregation/roster_consistency.py).
@@ -9,16 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
-from contracts.errors import ProtocolError, RoundAbandoned
-from federated.secure_aggregation import sealed_box, secret_sharing
-from federated.secure_aggregation.mask_stream import words
-from federated.secure_aggregation.masking import NO_ROWS, Layout, PairMask, Total, add_pair
+from contracts.errors import ProtocolError
+from federated.secure_aggregation import sealed_box
+from federated.secure_aggregation.masking import Layout, Total
 from federated.secure_aggregation.neighbour_graph import threshold
-from federated.secure_aggregation.round_secrets import Announcement, Instance, commitment, mask_key, self_key
+from federated.secure_aggregation.round_secrets import Announcement, Instance
 from federated.secure_aggregation.share_exchange import share_of
 
 
@@ -65,11 +63,11 @@ def reveal(
 
 @dataclass(kw_only=True)
 class SecureSum:
-    """The server's half of one instance: the running sum of uploads of `base` and what takes the masks off.
+    """The server's half of one instance: the running sum of uploads of `base`.
 
     `graph` is who masks with whom (participants of this instance alone), `dealt` the neighbours that shares were cut
-    for, in their order; `told` says what clients that mask these places together were sent with them; `liars` revealed
-    false shares.
+    for, in their order; `told` says what clients that mask these places together were sent with them. What takes the
+    masks off is in federated/secure_aggregation/mask_removal.py.
     """
 
     instance: Instance
@@ -80,7 +78,6 @@ class SecureSum:
     dealt: Mapping[int, list[int]]
     told: Callable[[np.ndarray], bytes] = lambda places: b""
     layouts: dict[int, Layout] = field(default_factory=dict)
-    liars: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.total = Total(self.base)
@@ -101,71 +98,6 @@ class SecureSum:
             )
             for client in self.layouts
         }
-
-    def open(self, revealed: Mapping[int, np.ndarray], rows_of_lost: Mapping[int, np.ndarray]) -> Total:
-        """Takes all masks off. `revealed`: client -> shares [n, 16] in the order of its question; `rows_of_lost`: the
-        places that a lost client had declared. Raises RoundAbandoned below a threshold, and where shares do not give
-        what their owner committed to: the owner dealt false ones, unless half of its neighbours lie.
-        """
-        shares = self._by_owner(revealed)
-        for client, layout in self.layouts.items():
-            seed = self._seed(client, "self", shares, partial(self._is_self_mask, client))
-            mask = words(self_key(seed, self.context, self.instance), layout.size, layout.dtype)
-            self.total.subtract(layout, mask)
-        for client in self._lost():
-            seed = self._seed(client, "mask", shares, partial(self._is_mask_key, client))
-            self._remove_pairs(client, seed, rows_of_lost.get(client, NO_ROWS))
-        return self.total
-
-    def _lost(self) -> list[int]:
-        return sorted({lost for _, group in self.questions().values() for lost in group})
-
-    def _by_owner(self, revealed: Mapping[int, np.ndarray]) -> dict[int, dict[int, bytes]]:
-        """Owner of the secret -> {number of the share: share}."""
-        by_owner: dict[int, dict[int, bytes]] = {}
-        questions = self.questions()
-        for client, shares in revealed.items():
-            survivors, lost = questions[client]
-            for owner, share in zip([*survivors, *lost], shares, strict=True):
-                by_owner.setdefault(owner, {})[self.dealt[owner].index(client) + 1] = share.tobytes()
-        return by_owner
-
-    def _is_self_mask(self, client: int, seed: bytes) -> bool:
-        return commitment(seed) == self.announcements[client].commitment(self.instance)
-
-    def _is_mask_key(self, client: int, seed: bytes) -> bool:
-        return sealed_box.public_bytes(mask_key(seed, self.instance)) == self.announcements[client].mask(self.instance)
-
-    def _seed(
-        self, client: int, kind: str, revealed: Mapping[int, Mapping[int, bytes]], is_seed: Callable[[bytes], bool]
-    ) -> bytes:
-        dealt, shares = self.dealt[client], revealed.get(client, {})
-        least = threshold(len(dealt))
-        there = {number: share for number, share in shares.items() if share != secret_sharing.NO_SHARE}
-        try:
-            seed, false = secret_sharing.combine_checked(
-                there, least, is_seed, lambda number: dealt[number - 1] in self.liars)
-        except RoundAbandoned as error:
-            raise RoundAbandoned(f"{self.instance}, {kind} secret of client {client}: {error}",
-                                 (client,) if len(shares) >= least else ()) from None
-        self.liars |= {dealt[number - 1] for number in false}
-        return seed
-
-    def _remove_pairs(self, lost: int, seed: bytes, places: np.ndarray) -> None:
-        """Undoes the masks that survivors share with a lost client: what remains of the pair in the sum."""
-        key = mask_key(seed, self.instance)
-        for peer in self._survivors_of(lost):
-            layout = self.layouts[peer]
-            both, at, _ = np.intersect1d(layout.places, places, assume_unique=True, return_indices=True)
-            shared = pair_key(key, self.announcements[peer].mask(self.instance), self.context, self.instance, both,
-                              self.told(both))
-            narrow = layout.with_rows(both)
-            mask = np.zeros(narrow.size, dtype=layout.dtype)
-            add_pair(narrow, mask, PairMask(shared, sign(peer, lost), np.arange(len(at))))
-            self.total.subtract(narrow, mask)
-
-    def _survivors_of(self, lost: int) -> Iterable[int]:
-        return [client for client in self.layouts if lost in self.graph[client]]
 
 
 def sign(mine: int, theirs: int) -> int:

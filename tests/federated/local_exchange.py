@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -46,7 +46,7 @@ def fixed_trainer(client: RoundClient) -> FixedTrainer:
 
 
 class LocalExchange:
-    """`deaths`: phase -> clients that never answer from it on."""
+    """`deaths`: phase -> clients that never answer from it on. What a test changes, it changes in `replies`."""
 
     def __init__(self, clients: Mapping[int, RoundClient], deaths: Mapping[str, set[int]] | None = None) -> None:
         self.clients, self.deaths = clients, deaths or {}
@@ -55,7 +55,10 @@ class LocalExchange:
         self.sent: list[tuple[Phase, int, Message, Message]] = []
         self.refusals: list[str] = []
 
-    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
+    def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Iterable[tuple[int, Message]]:
+        return self.replies(phase, messages).items()
+
+    def replies(self, phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
         self.dead |= self.deaths.get(phase, set())
         replies = {}
         for number, message in messages.items():

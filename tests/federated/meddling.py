@@ -13,8 +13,8 @@ class Meddling(LocalExchange):
         super().__init__(made)
         self.phase, self.client, self.change = phase, client, change
 
-    def __call__(self, phase, messages):
-        replies = super().__call__(phase, messages)
+    def replies(self, phase, messages):
+        replies = super().replies(phase, messages)
         if phase == self.phase and self.client in replies:
             changed = self.change(dict(replies[self.client]))
             replies = {**replies, self.client: changed}
@@ -28,10 +28,10 @@ class Lying(LocalExchange):
         super().__init__(made)
         self.phase, self.change = phase, change
 
-    def __call__(self, phase, messages):
+    def replies(self, phase, messages):
         if phase == self.phase:
             messages = {client: self.change(dict(message)) for client, message in messages.items()}
-        return super().__call__(phase, messages)
+        return super().replies(phase, messages)
 
 
 def with_first(rows, first):

@@ -74,14 +74,15 @@ def test_devices_that_start_anew_with_each_message_finish_a_round(world):
     rows, dense = setup.networks.read()
 
     def exchange(phase, messages):
-        return {number: Device(folder, "cpp5", number).handle(phase, message) for number, message in messages.items()}
+        for number, message in messages.items():
+            yield number, Device(folder, "cpp5", number).handle(phase, message)
 
     opened = RoundServer(setup.plan, 6, exchange, rows, dense).run(range(6))
     assert opened.finished == list(range(6))
     assert opened.samples == sum(len(client_files.read_client(folder, number).label) for number in range(6))
     assert np.abs(opened.dense).max() > 0
     with pytest.raises(ProtocolError, match="has done it"):
-        exchange("train", {0: {"round": np.array(6)}})
+        list(exchange("train", {0: {"round": np.array(6)}}))
 
 
 def test_another_run_numbers_its_rounds_anew(world):

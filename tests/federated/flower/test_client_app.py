@@ -31,7 +31,7 @@ def test_a_node_takes_part_in_no_setting_without_masks_unless_it_is_told_to(tmp_
         notes: list[str] = []
         settings = {"folder": str(tmp_path / "federated"), "setting": setting}
         grid = InProcessGrid(app, {0: 0}, {**settings}, node_config={UNMASKED: unmasked})
-        replies = FlowerExchange(grid, [0], None, ByteCount(), notes.append)("keys", {0: greeting})
+        replies = list(FlowerExchange(grid, [0], None, ByteCount(), notes.append)("keys", {0: greeting}))
         assert bool(replies) == (not refusal)
         assert not refusal or refusal in caplog.messages[-1]
         assert notes == ([] if not refusal else [f"keys: client 0 replies with an error: {REFUSED}"])
@@ -69,9 +69,9 @@ def test_what_goes_wrong_on_a_client_stays_there(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(clients.of(folder, "cpp2", 0), "handle", fail)
     grid = InProcessGrid(app_of(clients), {0: 0}, {"folder": str(folder), "setting": "cpp2"})
     notes: list[str] = []
-    assert not FlowerExchange(grid, [0], None, ByteCount(), notes.append)(
+    assert not list(FlowerExchange(grid, [0], None, ByteCount(), notes.append)(
         "keys", {0: {"round": np.array(5, np.int64), "clients": np.array(9, np.int32),
-                          "run": np.zeros(32, np.uint8)}})
+                          "run": np.zeros(32, np.uint8)}}))
     assert "item-007" in caplog.text
     assert "item-007" not in notes[0]
 
@@ -87,11 +87,11 @@ def test_a_node_that_is_busy_begins_no_round_and_ends_one_that_it_has_begun(tmp_
     def greeting(number):
         return {0: {"round": np.array(number), "clients": np.array(9, np.int32), "run": np.zeros(32, np.uint8)}}
 
-    assert exchange("keys", greeting(5))
+    assert list(exchange("keys", greeting(5)))
     busy.touch()
-    assert not exchange("keys", greeting(6))
+    assert not list(exchange("keys", greeting(6)))
     assert "takes part in no round now" in caplog.messages[-1]
-    assert not exchange("shares", {0: {"round": np.array(5)}})
+    assert not list(exchange("shares", {0: {"round": np.array(5)}}))
     assert "a message has no 'peers'" in caplog.messages[-1]  # past that check
     busy.unlink()
-    assert exchange("keys", greeting(6))
+    assert list(exchange("keys", greeting(6)))

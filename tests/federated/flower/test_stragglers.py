@@ -9,7 +9,7 @@ from flwr.app import Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from federated.flower.in_process_grid import InProcessGrid
-from federated.flower.stragglers import Closing, gathered
+from federated.flower.stragglers import Closing, at_once, gathered
 
 QUICK = Closing(enough=0.75, grace=0.2, poll=0.01)
 
@@ -50,11 +50,50 @@ def messages():
 ])
 def test_stragglers_do_not_hold_up_a_phase(delays, replied):
     started = time.monotonic()
-    assert len(gathered(SlowGrid(delays), messages(), 60.0, QUICK)) == replied
+    assert len(list(gathered(SlowGrid(delays), messages(), 60.0, QUICK))) == replied
     assert time.monotonic() - started < 3
 
 
 def test_too_few_are_waited_for_until_the_time_limit():
     started = time.monotonic()
-    assert len(gathered(SlowGrid({0: 0.0, 1: 0.0}), messages(), 0.5, QUICK)) == 2
+    assert len(list(gathered(SlowGrid({0: 0.0, 1: 0.0}), messages(), 0.5, QUICK))) == 2
     assert time.monotonic() - started >= 0.5
+
+
+def test_replies_are_handed_on_while_others_are_waited_for_and_messages_are_still_made():
+    """Node 3 replies only once what nodes 0 to 2 said has been handled."""
+    made, handled = list[int](), list[int]()
+
+    class Grid(SlowGrid):
+        def push_messages(self, messages):
+            names = [f"m{message.metadata.dst_node_id}" for message in messages]
+            self.nodes = {**getattr(self, "nodes", {}), **dict(zip(names, messages, strict=True))}
+            return names
+
+        def pull_messages(self, message_ids):
+            come = [name for name in message_ids if name != "m3" or len(handled) == 3]
+            return [self._reply(name) for name in come]
+
+    def making():
+        for message in messages():
+            assert len(made) - len(handled) <= 1  # sent two at a time, and those before are done with
+            made.append(message.metadata.dst_node_id)
+            yield message
+
+    for reply in gathered(Grid({}), making(), 5.0, Closing(enough=1.0, poll=0.0), together=2):
+        handled.append(reply.metadata.src_node_id)
+    assert sorted(handled) == made == [0, 1, 2, 3]
+    assert handled[-1] == 3
+
+
+def test_nodes_of_one_process_reply_as_they_are_asked_a_few_at_a_time():
+    grid = InProcessGrid(ClientApp(), {node: node for node in range(4)}, {}, lose=lambda phase, node: node == 2)
+    sent = list[int]()
+
+    def making():
+        for message in messages():
+            sent.append(message.metadata.dst_node_id)
+            yield message
+
+    replied = [(reply.metadata.src_node_id, len(sent)) for reply in at_once(grid, making(), together=2)]
+    assert replied == [(0, 2), (1, 2), (3, 4)]

@@ -94,11 +94,11 @@ def test_neighbours_in_a_sum_that_nothing_was_masked_with_are_noticed(tmp_path, 
     of = plan("union", "cpp5", neighbours=13)
 
     class Parted(LocalExchange):
-        def __call__(self, phase, messages):
+        def replies(self, phase, messages):
             if phase == "train":
                 messages = {client: {**message, "peers": message["peers"][:kept]}
                             for client, message in messages.items()}
-            return super().__call__(phase, messages)
+            return super().replies(phase, messages)
 
     exchange = Parted(clients(of, tmp_path))
     if kept == 13:
@@ -152,8 +152,8 @@ def test_a_round_of_too_few_clients_is_refused_by_every_client(tmp_path):
 def recorded(announcement, of_run):
     """A server, or a node in a client's seat, that tells what the client announced in another run."""
     class Replaying(LocalExchange):
-        def __call__(self, phase, messages):
-            replies = super().__call__(phase, messages)
+        def replies(self, phase, messages):
+            replies = super().replies(phase, messages)
             return {**replies, 103: announcement} if phase == "keys" else replies
 
     return Replaying(of_run)

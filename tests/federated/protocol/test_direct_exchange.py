@@ -36,7 +36,7 @@ def test_a_client_is_made_once_and_remembers(tmp_path):
     exchange = DirectExchange(client_of)
     keys: dict[int, Message] = {0: {ROUND: np.array(1), "clients": np.array(9, np.int32),
                                      "run": np.zeros(32, np.uint8)}}
-    assert set(exchange("keys", keys)[0]) == {"announcement", "signer", "signature", "signed_at"}
+    assert set(dict(exchange("keys", keys))[0]) == {"announcement", "signer", "signature", "signed_at"}
     with pytest.raises(ProtocolError, match="has done it"):
-        exchange("keys", keys)
+        list(exchange("keys", keys))
     assert made == [0]

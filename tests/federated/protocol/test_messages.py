@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.protocol.messages import PHASES, get, numbers, scalar, text
+from federated.protocol.messages import PHASES, MadeWhenSent, get, numbers, scalar, text
 
 MESSAGE = {"words": np.zeros((3, 2), np.uint32)}
 
@@ -37,3 +37,20 @@ def test_values_come_back_as_they_were_sent():
 
 def test_every_phase_comes_once():
     assert len(set(PHASES)) == len(PHASES)
+
+
+def test_messages_are_made_when_they_are_looked_up_and_for_those_alone_who_are_asked():
+    made = list[int]()
+
+    def make(client):
+        made.append(client)
+        return {"me": np.array(client)}
+
+    messages = MadeWhenSent([4, 2, 9], make)
+    assert list(messages) == [4, 2, 9]
+    assert len(messages) == 3
+    assert made == []
+    assert next(iter(messages.items())) == (4, {"me": np.array(4)})
+    assert made == [4]
+    with pytest.raises(KeyError):
+        messages[3]

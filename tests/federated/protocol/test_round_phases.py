@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
 from federated.protocol.local_update import LocalUpdate
+from federated.protocol.messages import PHASES
+from federated.protocol.round_phases import RoundPhases
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.meddling import Meddling
-from tests.federated.small_rounds import clients, plaintext, plan, run
+from tests.federated.small_rounds import CLIENTS, DENSE, clients, plaintext, plan, run
 
 
 def longer(reply):
@@ -42,3 +46,54 @@ def test_a_client_whose_training_diverges_sends_nothing(tmp_path, monkeypatch):
     exchange = LocalExchange(made)
     assert run(of, exchange).lost["train"] == [105]
     assert "NaN" in exchange.refusals[0]
+
+
+def test_replies_are_handled_as_they_come_and_a_late_client_holds_up_none(tmp_path, monkeypatch):
+    """When a client replies, those before it are checked and in the sum already, in every phase."""
+    of, handled = plan("union", "cpp5"), list[int]()
+    asked, added = RoundPhases.ask, dict[str, list[int]]()
+
+    class Late(LocalExchange):
+        def __call__(self, phase, messages):
+            replies = self.replies(phase, messages)
+            handled.clear()
+            for came, client in enumerate(reversed(replies)):
+                assert len(handled) == came
+                yield client, replies[client]
+            added[phase] = list(handled)
+
+    def noted(self, phase, messages, check):
+        def checked(client, reply):
+            made = check(client, reply)
+            handled.append(client)
+            return made
+
+        return asked(self, phase, messages, checked)
+
+    monkeypatch.setattr(RoundPhases, "ask", noted)
+    exchange = Late(clients(of, tmp_path))
+    found = run(of, exchange)
+    assert set(added) == set(PHASES)
+    assert added["train"] == sorted(exchange.clients, reverse=True)
+    rows, common = plaintext(of, exchange, set(exchange.clients))
+    assert (found.rows == of.fixed.decode(rows[:, :-1])).all()
+    assert (found.dense == of.fixed.decode(common[:DENSE])).all()
+
+
+def test_of_uploads_nothing_is_kept_but_their_sum(tmp_path):
+    """Else a round of a thousand would hold a thousand models at once."""
+    of, words = plan("union", "cpp5"), list[weakref.ref[object]]()
+
+    class Watched(LocalExchange):
+        def __call__(self, phase, messages):
+            for client in messages:
+                reply = {name: value.copy() for name, value in
+                         self.replies(phase, {client: messages[client]})[client].items()}
+                self.sent.clear()
+                if phase in ("union", "train"):
+                    assert [there for there in words[:-1] if there() is not None] == []
+                    words.append(weakref.ref(reply["words"]))
+                yield client, reply
+
+    assert len(run(of, Watched(clients(of, tmp_path))).finished) == CLIENTS
+    assert len(words) == 2 * CLIENTS

@@ -21,10 +21,10 @@ def test_false_shares_of_some_change_nothing(tmp_path, instance, liars):
     of = plan("union", "cpp5", neighbours=13)
 
     class Liars(LocalExchange):
-        def __call__(self, phase, messages):
+        def replies(self, phase, messages):
             lied = liars if phase == f"open_{instance}" else set()
             return {client: {"shares": reply["shares"] ^ 1} if client in lied else reply
-                    for client, reply in super().__call__(phase, messages).items()}
+                    for client, reply in super().replies(phase, messages).items()}
 
     exchange = Liars(clients(of, tmp_path), {"train": {106}})
     found = run(of, exchange)

@@ -18,11 +18,11 @@ def test_a_sum_of_clients_that_trained_from_other_models_does_not_open(tmp_path,
     of = plan("union", "cpp5", neighbours=13)
 
     class TwoModels(LocalExchange):
-        def __call__(self, phase, messages):
+        def replies(self, phase, messages):
             if phase == "train":
                 messages = {client: message if client == 104 else {**message, "dense": message["dense"] + 1}
                             for client, message in messages.items()}
-            return super().__call__(phase, messages)
+            return super().replies(phase, messages)
 
     with pytest.raises(RoundAbandoned, match="no sum of 14 clients"):
         run(of, TwoModels(clients(of, tmp_path / "refused")))

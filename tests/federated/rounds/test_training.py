@@ -43,9 +43,9 @@ class Losing(LocalExchange):
         super().__init__(clients)
         self.losses = losses
 
-    def __call__(self, phase, messages):
+    def replies(self, phase, messages):
         number = int(next(iter(messages.values()))["round"][()]) // ATTEMPTS
-        replies = super().__call__(phase, messages)
+        replies = super().replies(phase, messages)
         return {client: reply for client, reply in replies.items()
                 if client not in self.losses.get(number, {}).get(phase, set())}
 
@@ -199,13 +199,13 @@ class Replaying(LocalExchange):
 
     victim = 3
 
-    def __call__(self, phase, messages):
+    def replies(self, phase, messages):
         if phase == "train" and self.victim in messages:
             self.dense = getattr(self, "dense", next(iter(messages.values()))["dense"])
             told = {client: {**message, "dense": self.dense} for client, message in messages.items()}
             told[self.victim]["accepted"] = np.zeros_like(told[self.victim]["accepted"])
             messages = told
-        return super().__call__(phase, messages)
+        return super().replies(phase, messages)
 
 
 def test_a_server_that_denies_one_clients_upload_does_not_get_its_gradient(tmp_path):
