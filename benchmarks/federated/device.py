@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -134,13 +134,12 @@ def played(folder: Path, setting: str, clients: int) -> dict[str, PhaseCost]:
     devices = [Device(folder, setting, number) for number in range(clients)]
     spent: dict[str, list[tuple[float, int, int]]] = defaultdict(list)
 
-    def exchange(phase: Phase, messages: Mapping[int, Message]) -> dict[int, Message]:
-        replies = {}
+    def exchange(phase: Phase, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
         for number, message in messages.items():
             before = time.process_time()
-            replies[number] = devices[number].handle(phase, message)
-            spent[phase].append((time.process_time() - before, _size(replies[number]), _size(message)))
-        return replies
+            reply = devices[number].handle(phase, message)
+            spent[phase].append((time.process_time() - before, _size(reply), _size(message)))
+            yield number, reply
 
     RoundServer(setup.plan, 6, exchange, *setup.networks.read()).run(range(clients))
     means = {phase: np.mean(spent[phase], axis=0) for phase in PHASES if phase in spent}

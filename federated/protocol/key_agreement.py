@@ -12,7 +12,7 @@ import numpy as np
 
 from contracts.errors import ProtocolError
 from federated.protocol.client_masks import SIGNED_AT, require_announced, round_context
-from federated.protocol.messages import RUN, MadeWhenSent, Message, get, numbers, scalar, text
+from federated.protocol.messages import RUN, MadeWhenSent, Message, Phase, get, numbers, scalar, text
 from federated.protocol.plan import Plan
 from federated.protocol.round_phases import RoundPhases
 from federated.secure_aggregation.identity import SIGNATURE_BYTES
@@ -47,7 +47,7 @@ class KeyAgreement:
         self.dealt: dict[int, list[int]] = {}
         self._hashes = np.empty((0, HASH_BYTES), dtype=np.uint8)
         self._boxes: dict[tuple[int, int], np.ndarray] = {}
-        self._box_given: set[int] = set()
+        self._given_in: dict[int, Phase] = {}
 
     def share_keys(self, clients: list[int]) -> list[int]:
         """Both phases; returns the clients that dealt their shares. Raises RoundAbandoned below the least."""
@@ -62,13 +62,12 @@ class KeyAgreement:
         self.phases.require(len(dealt), "shares")
         return sorted(dealt)
 
-    def shares_for(self, client: int) -> Message:
-        """The boxes for a client, with its first upload of the round; nothing after that."""
-        if not self.plan.masked or client in self._box_given:
+    def shares_for(self, client: int, phase: Phase) -> Message:
+        """The boxes for a client, in the phase of its first upload of the round; nothing after that."""
+        if not self.plan.masked or self._given_in.setdefault(client, phase) != phase:
             return {}
-        self._box_given.add(client)
         senders = [peer for peer in self.dealt[client] if (peer, client) in self._boxes]
-        boxes = [self._boxes.pop((peer, client)) for peer in senders]
+        boxes = [self._boxes[peer, client] for peer in senders]
         return {"senders": numbers(senders), "boxes": np.array(boxes, dtype=np.uint8).reshape(-1, BOX_BYTES)}
 
     def _take_boxes(self, client: int, reply: Message) -> None:

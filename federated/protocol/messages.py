@@ -26,8 +26,8 @@ ACCEPTED, MEAN_SAMPLES, VOIDED = "accepted", "mean_samples", "voided"  # with th
 
 
 class Exchange(Protocol):
-    """Sends each client its message, looking each up once, when it is sent, and yields (client, reply), one of each at
-    most, as they come, in whatever order, until the last or the time limit."""
+    """Sends each client its message, looked up when it is sent, and yields (client, reply), one of each at most, as
+    they come, in whatever order, until the last or the time limit."""
 
     def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Iterable[tuple[int, Message]]: ...
 

@@ -33,7 +33,7 @@ def memberships(keys: KeyAgreement, clients: list[int]) -> tuple[SecureSum, Code
     layout = Layout(WORD, code.size + plan.counted_digits * counted)
     secure = secure_sum(keys, "union", layout, clients)
     uploads = phases.ask(
-        "union", MadeWhenSent(clients, keys.shares_for),
+        "union", MadeWhenSent(clients, lambda client: keys.shares_for(client, "union")),
         lambda client, reply: secure.accept(client, layout, get(reply, "words", WORD, (layout.size,))))
     phases.require(len(uploads), "union")
     return secure, code

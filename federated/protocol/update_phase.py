@@ -21,6 +21,7 @@ class UpdatePhase:
     ) -> None:
         self.keys, self.tables, self.dense, self.further = keys, tables, dense, further
         self._told_last: tuple[np.ndarray, bytes] | None = None
+        self._sent_last: tuple[np.ndarray, np.ndarray] | None = None
 
     def run(self, places: Mapping[int, np.ndarray]) -> tuple[Total, list[int]]:
         """The opened sum of updates, and the clients whose uploads are in it. `places`: client -> the rows that it
@@ -41,7 +42,7 @@ class UpdatePhase:
 
     def _submodel(self, client: int, places: Mapping[int, np.ndarray], graph: Mapping[int, list[int]]) -> Message:
         plan, mine = self.keys.plan, places[client]
-        message = {"rows": self.tables[mine], "dense": self.dense, **self.keys.shares_for(client)}
+        message = {"rows": self._rows(mine), "dense": self.dense, **self.keys.shares_for(client, "train")}
         message |= self.further.get(client, {})
         if plan.masked:
             message["peers"] = numbers(graph[client])
@@ -49,6 +50,12 @@ class UpdatePhase:
             both = [np.packbits(np.isin(mine, places[peer], assume_unique=True)) for peer in graph[client]]
             message["both"] = np.array(both, dtype=np.uint8).reshape(len(both), -(-len(mine) // 8))
         return message
+
+    def _rows(self, places: np.ndarray) -> np.ndarray:
+        """Of the model; where all clients train the same places they are taken out once."""
+        if self._sent_last is None or places is not self._sent_last[0]:
+            self._sent_last = places, self.tables[places]
+        return self._sent_last[1]
 
     def _told(self, places: np.ndarray) -> bytes:
         """Hash of the model at these places. Pairs that share all rows of a round follow each other: the last one is
