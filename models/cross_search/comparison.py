@@ -15,6 +15,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import cross_name
+from contracts.progress import counted, report
 from contracts.summaries.crosses import BoostedTreesFigures, CrossComparison, RepresentationFigures, VariantFigures
 from models.cross_search import baselines as cross_baselines
 from models.cross_search import columns as cross_columns
@@ -32,6 +33,7 @@ from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, Rows
 from models.networks import registry
 from models.training import fitting
+from models.training.progress import batch_counter
 
 DRAWS = 100
 RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40
@@ -68,6 +70,7 @@ def baseline_sets(
 ) -> dict[str, list[Cross]]:
     """Every baseline's crosses, as many as the search may keep; `kept` keeps the network of one of them."""
     settings, allowed, columns = config.crosses, search.allowed, search.columns
+    report("baselines")
     exhaustive = select(
         GainEstimator(columns, search.folds), cross_baselines.pairs(allowed), budget=settings.budget,
         max_keys=settings.max_keys, min_count=settings.min_count, min_gain=settings.min_gain)
@@ -94,7 +97,8 @@ def logistic_variants(
     sets = {"fives": [selected.cross for selected in search.selected],
             **baseline_sets(config, search, train, seed, kept)}
     found = {"none": base.figures()}
-    for name, crosses in sets.items():
+    for name in counted("logistic regressions", sets):
+        crosses = sets[name]
         variant = model.with_crosses(crosses, base.base_ridge)
         found[name] = compared(variant, base, label, DRAWS, seed)
     small = replace(model, train=_first(sampled["train"]), validation=_first(sampled["validation"]),
@@ -124,7 +128,7 @@ def representation(
     torch.manual_seed(seed)
     network = registry.build(NETWORK, made, config.train)
     fitting.fit(network, examples["train"], examples["validation"], config.train, seed, positions=made.positions,
-                kept=kept)
+                on_batch=batch_counter(report, f"network, crosses as {kind}", config.train.epochs), kept=kept)
     weights = sum(parameter.numel() for parameter in network.parameters())
     logits = fitting.predict(network, examples["test"])
     return RepresentationFigures(auc=auc(examples["test"].column(LABEL), logits), weights=weights)

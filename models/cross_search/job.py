@@ -24,6 +24,7 @@ from contracts.errors import DataError
 from contracts.features import found_crosses
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCrosses
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
 from models.cross_search import search as cross_search
@@ -40,7 +41,7 @@ from models.examples.window_part import WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
 from models.tracking.tracking import Tracker
-from models.training.progress import OnProgress, batch_counter
+from models.training.progress import batch_counter
 
 CARRIED = 600  # crosses carried per start node and layer
 DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only their ratio in a row has a gradient

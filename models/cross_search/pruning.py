@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from contracts.progress import counted
 from models.cross_search import ridge_logistic
 from models.cross_search.columns import CrossColumns
 from models.cross_search.derivation import Cross
@@ -142,7 +143,8 @@ def _select_order(
     estimator: GainEstimator, crosses: Sequence[Cross], budget: int, min_count: int, min_gain: float,
     taken: set[frozenset[str]],
 ) -> list[Selected]:
-    heap = [(-gain, sorted(cross), ridge, 0) for cross in crosses for gain, ridge in [estimator.estimate(cross)]]
+    heap = [(-gain, sorted(cross), ridge, 0) for cross in counted("gains of crosses", crosses)
+            for gain, ridge in [estimator.estimate(cross)]]
     heapq.heapify(heap)
     chosen: list[Selected] = []
     while heap and len(chosen) < budget and -heap[0][0] >= min_gain:

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField, FeatureSpec
+from contracts.progress import report
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
+
+if TYPE_CHECKING:
+    from lightgbm.callback import CallbackEnv
 
 ROUNDS, PATIENCE = 600, 50
 LISTED = 32
@@ -67,6 +72,11 @@ def fit_and_predict(
                 "seed": seed, "num_threads": torch.get_num_threads(), "deterministic": True, "force_row_wise": True}
     sets = [lightgbm.Dataset(rows, label, categorical_feature=categories) for rows, label in (train, validation)]
     model = lightgbm.train(settings, sets[0], ROUNDS, valid_sets=sets[1:],
-                           callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)])
+                           callbacks=[_report_tree, lightgbm.early_stopping(PATIENCE, verbose=False)])
     validated = np.asarray(model.predict(validation[0], raw_score=True))
     return np.asarray(model.predict(test, raw_score=True)), auc(validation[1], validated)
+
+
+def _report_tree(state: CallbackEnv) -> None:
+    """The number of trees at most; early stopping ends before it."""
+    report("lightgbm", state.iteration + 1, state.end_iteration)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import OnProgress
 from models.evaluation import boosted_trees
 from models.jobs import lightgbm_baseline, retrieval_training
 from models.jobs.lightgbm_baseline import lightgbm_figures
@@ -15,7 +16,6 @@ from models.jobs.ranker_training import train_ranker
 from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import open_task
 from models.layers.embedding import item_slot
-from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 
 # From the shortest training to longer ones; models that are not named here take longer still.

@@ -25,6 +25,7 @@ from contracts.config.stages import Channel
 from contracts.errors import ConfigError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FIRST_ID
+from contracts.progress import heard_by, report
 from contracts.summaries import summary
 from contracts.summaries.train import ChannelSummary
 from models.distributed.run_checkpoint import Identity, RunCheckpoint, named
@@ -67,11 +68,11 @@ def train_channels(task: TrainingTask) -> dict[str, ChannelSummary]:
         return {}
     log = event_log.read(task.out, task.config.label.repeat)
     made: dict[str, ChannelSummary] = {}
-    for number, (name, channel) in enumerate(wanted.items()):
-        task.on_progress("channels", number, len(wanted))
-        made[name] = train_channel(name, channel, log, task.out.channel(name), task.seed, task.force,
-                                   functools.partial(kept_alone, task))
-    task.on_progress("channels", len(wanted), len(wanted))
+    with heard_by(task.on_progress):
+        for name, channel in wanted.items():
+            report(f"channel {name}")
+            made[name] = train_channel(name, channel, log, task.out.channel(name), task.seed, task.force,
+                                       functools.partial(kept_alone, task))
     return made
 
 

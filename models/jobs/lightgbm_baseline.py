@@ -8,6 +8,7 @@ import numpy as np
 
 from contracts.artifacts import LABEL, USER, WINDOWS
 from contracts.errors import DataError
+from contracts.progress import heard_by, report
 from contracts.summaries import summary
 from contracts.summaries.train import LightgbmSummary
 from models.evaluation import boosted_trees
@@ -30,9 +31,9 @@ def lightgbm_figures(task: TrainingTask) -> LightgbmSummary | None:
     folder = task.out.model(NAME)
     known = _known(task)
     if known is None:
-        task.on_progress(NAME, 1, 2)
-        known = _fitted(task)
-        task.on_progress(NAME, 2, 2)
+        with heard_by(task.on_progress):
+            report(NAME)
+            known = _fitted(task)
         summary.write(folder, known)
     return known.model_copy(update={"digest": None})
 

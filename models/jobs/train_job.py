@@ -11,6 +11,7 @@ import time
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.train import (
     ChannelSummary,
@@ -29,7 +30,6 @@ from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import TrainingTask, open_task
 from models.layers.embedding import item_slot
 from models.pair_rates.buckets import co_occurrence
-from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import OnProgress
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf
 from models.tracking.tracking import Tracker
-from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import counted, report
 from contracts.summaries import summary
 from contracts.summaries.leaks import FieldFigures, LeaksSummary, SuspectedField
 from models.evaluation.metrics import auc
@@ -39,6 +40,7 @@ def check_for_leaks(config: Config, out: Artifacts) -> LeaksSummary:
     """Writes OUT/leaks/summary.json and returns it; `skipped` says why nothing could be evaluated."""
     begin = time.perf_counter()
     spec = FeatureSpec.read(out.encoding)
+    report("rows")
     sample = read(ExampleFiles(out.examples("train")), spec, TRAIN_ROWS, config.seed)
     parts = _thirds(sample)
     found = _too_few(sample, parts)
@@ -75,11 +77,12 @@ def evaluate(
     `parts` are masks [N] of the rows for rates, weights and evaluation; `later` is None in a table without times, where
     nothing comes after anything; `label_columns` maps a field to the column that it shares with the label.
     """
-    inputs = [scores(column, sample.label, parts[0]) for column in sample.fields]
+    inputs = [scores(column, sample.label, parts[0]) for column in counted("fields alone", sample.fields)]
     alone = [figures(column, score, sample, parts[2]) for column, score in zip(sample.fields, inputs, strict=True)]
+    report("fields together")
     lost = _irreplaceable(np.column_stack(inputs), alone, sample, parts)
     fields: dict[str, FieldFigures] = {}
-    for place, column in enumerate(sample.fields):
+    for place, column in enumerate(counted("fields later", sample.fields)):
         more: dict[str, object] = {"irreplaceable": lost.get(place)}
         if later is not None:
             more |= {"later_auc": _later(column, later.fields[place], sample, later, parts[0]),

@@ -13,7 +13,6 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable
 
 import torch
 
@@ -23,6 +22,7 @@ from contracts.config.config import Config
 from contracts.config.training import PairRates
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
 from contracts.features.pair_graph import GraphManifest
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.pair_rates import GraphFigures, PairRatesSummary, PretrainEpoch, PretrainFigures
 from models.distributed.data_parallel import resolve_device
@@ -34,8 +34,6 @@ from models.pair_rates import weights as pair_weights
 from models.pair_rates.buckets import memory
 from models.pair_rates.graph import PairGraph
 from models.tracking.tracking import TrackedRun, Tracker
-
-OnProgress = Callable[[str, int, int], None]
 
 
 def pretrain(

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
+from contracts.progress import report
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.interactions.action_matrix import action_matrix, compressed_rows, sparse
 from models.interactions.interactions import Interactions
@@ -65,6 +66,7 @@ class LightGcn:
                 start, before = time.perf_counter(), now.rows
                 now = self._epoch(model, graph, adam, log, now, run)
                 spent, seen = spent + time.perf_counter() - start, seen + now.rows - before
+                report("epochs of light_gcn", now.epoch, s.epochs)
                 if not self._goes_on(model, graph, split, now.epoch, best):
                     break
                 now = FitProgress(epoch=now.epoch + 1)

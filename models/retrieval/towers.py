@@ -20,12 +20,14 @@ from torch import Tensor
 from contracts.artifacts import LABEL, ROW, USER
 from contracts.config.training import Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
+from contracts.progress import report
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Holdout, Split
 from models.networks.two_tower import TwoTower
 from models.training import fitting
+from models.training.progress import batch_counter
 
 
 class TowerSettings(BaseModel):
@@ -65,7 +67,8 @@ class Towers:
             path = Path(folder)
             rows = ExampleSet(write(path / "train", training_rows(split.train, s.length)), spec)
             asked = ExampleSet(write(path / "validation", asked_rows(split.validation, s.length)), spec)
-            fit = fitting.fit_towers(self.network, rows, asked, train, self.seed)
+            fit = fitting.fit_towers(self.network, rows, asked, train, self.seed,
+                                     on_batch=batch_counter(report, "two_tower", s.epochs))
         self.vectors = self._item_vectors(split.train.table)
         return Fitted(fit.seconds, fit.rows_per_second, fit.best_epoch)
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import UNKNOWN
+from contracts.progress import report
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.interactions.interactions import Interactions
 from models.interactions.kept_fit import FitProgress, KeptFit
@@ -83,6 +84,7 @@ class SequenceRetriever:
                 start, before = time.perf_counter(), now.rows
                 now = self._epoch(trained, adam, split.train, now, run)
                 spent, seen = spent + time.perf_counter() - start, seen + now.rows - before
+                report(f"epochs of {s.encoder.block}", now.epoch, s.epochs)
                 if not self._goes_on(split.validation, now, best):
                     break
                 now = FitProgress(epoch=now.epoch + 1, updates=now.updates)

@@ -1,10 +1,10 @@
-"""How long work says how far it is: a callback with the work's name, what is done and what there is in all."""
+"""Batches of several epochs as one count for who wants to know how far training is (contracts/progress.py)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-OnProgress = Callable[[str, int, int], None]
+from contracts.progress import OnProgress
 
 
 def batch_counter(on_progress: OnProgress, name: str, epochs: int) -> Callable[[int, int], None]:

@@ -20,12 +20,12 @@ from contracts.bundle.bundle import load_array
 from contracts.config.config import Config
 from contracts.errors import ConfigError, SluiceError
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.train import TrialFigures, TuneSummary
 from models.evaluation.bootstrap import Bootstrap
 from models.jobs.ranker_choice import TRIVIAL
 from models.tracking.tracking import Tracker
-from models.training.progress import OnProgress
 from models.tuning import objective, search_space, study, tuned_config, workers
 from models.tuning.gain import gain
 from models.tuning.objective import TuningTask

@@ -9,9 +9,9 @@ from typing import Literal
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from contracts.progress import OnProgress
 from contracts.summaries.train import TrialFigures, TuneSummary
 from models.tracking.tracking import Tracker
-from models.training.progress import OnProgress
 from models.tuning import search_space
 from models.tuning.objective import TuningTask
 from models.tuning.study import CONFIGURED, ERROR, TRACKED, best, ended

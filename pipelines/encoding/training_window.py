@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import DAY, KNOWN, LABEL, LABEL_TIME, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.windows import read_timed
-from pipelines.engine.day_partitions import days_in, groups_of, read_days, read_table, rows_in
+from pipelines.engine.day_partitions import days_in, groups_of, in_turn, read_days, read_table, rows_in
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.prior_rate import statistics_window
 from pipelines.windows import windows
@@ -45,7 +45,8 @@ def windowed_parts(spark: SparkSession, config: Config, out: Artifacts, most: in
         yield windowed(spark, config, out)
         return
     days = sorted({day for window in WINDOWS for day in days_of(out, window)})
-    for group in groups_of({day: rows_in(out.features / f"{DAY}={day}") for day in days}, most):
+    rows = {day: rows_in(out.features / f"{DAY}={day}") for day in days}
+    for group in in_turn("examples", groups_of(rows, most), rows):
         yield windowed(spark, config, out, group)
 
 

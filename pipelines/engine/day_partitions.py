@@ -8,7 +8,7 @@ does nothing twice, and late data change the days they touch alone.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from contracts.artifacts import DAY, TIME
 from contracts.atomic_write import put_in_place
 from contracts.errors import DataError
+from contracts.progress import report
 from pipelines.engine.content_hash import day_hashes
 
 
@@ -82,6 +83,20 @@ def groups_of(rows: Mapping[str, int], most: int) -> list[list[str]]:
         groups[-1].append(part)
         held += rows[part]
     return groups
+
+
+def in_turn(what: str, groups: Sequence[list[str]], rows: Mapping[str, int]) -> Iterator[list[str]]:
+    """The groups, each reported by its rows when the next one is asked for. Of a single one nobody can say how far its
+    query is: an engine writes nothing before it has sorted everything.
+    """
+    done, rows_in_all = 0, sum(rows[part] for group in groups for part in group)
+    for group in groups:
+        if len(groups) > 1:
+            report(what, done, rows_in_all)
+        yield group
+        done += sum(rows[part] for part in group)
+    if len(groups) > 1:
+        report(what, done, rows_in_all)
 
 
 def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFrame:

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.artifacts import DAY
+from contracts.progress import counted
 from pipelines.engine.day_partitions import days_in, groups_of, read_places, rows_in
 from pipelines.features.history_features import CounterGroup, HistoryFeatures
 from pipelines.features.ingested_tables import Impressions
@@ -45,14 +46,14 @@ class KeptCounts:
         """
         parts = -(-max(self.history.events + asked, 1) // rows_at_once)
         self.remove()
-        for clock in clocks(self.history.config.features):
-            for group in self.history.groups():
-                for days in groups_of(rows_of_day, rows_at_once):
-                    mine = F.col(DAY).isin(days)
-                    asking = queries if isinstance(queries, Column) else queries.where(mine)
-                    shown = impressions.where(mine).of(group.located)
-                    self._add_moves(moves_of(shown, asking, group.keys, group.measures, clock), group, parts)
-                self._count_moves(impressions.frame.sparkSession, group, clock, rows_at_once)
+        pairs = [(clock, group) for clock in clocks(self.history.config.features) for group in self.history.groups()]
+        for clock, group in counted("groups of counters", pairs):
+            for days in groups_of(rows_of_day, rows_at_once):
+                mine = F.col(DAY).isin(days)
+                asking = queries if isinstance(queries, Column) else queries.where(mine)
+                shown = impressions.where(mine).of(group.located)
+                self._add_moves(moves_of(shown, asking, group.keys, group.measures, clock), group, parts)
+            self._count_moves(impressions.frame.sparkSession, group, clock, rows_at_once)
 
     def _add_moves(self, moves: DataFrame, group: CounterGroup, parts: int) -> None:
         parted = moves.withColumn(PART, F.pmod(F.xxhash64(*group.keys), F.lit(parts)))

@@ -28,7 +28,7 @@ from contracts.artifacts import CLICK_TIME, DAY, Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
-from pipelines.engine.day_partitions import days_in, drop_days, groups_of, read_days, rows_in, write_days
+from pipelines.engine.day_partitions import days_in, drop_days, groups_of, in_turn, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, Tables, read_tables
@@ -57,12 +57,14 @@ def build_features(
     prior = prior_of_run(spark, config, out, refit=days is None)
     passes = groups_of(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
     if days is not None:
-        written = [day for group in passes for day in _write(spark, config, out, prior, group)]
+        written = [day for group in in_turn("features", passes, rows_of_day)
+                   for day in _write(spark, config, out, prior, group)]
     elif len(passes) == 1:
         written = _write(spark, config, out, prior, None)
     else:
         with _kept_history(spark, config, out, prior) as kept:
-            written = [day for group in passes for day in _write(spark, config, out, prior, group, kept)]
+            written = [day for group in in_turn("features", passes, rows_of_day)
+                       for day in _write(spark, config, out, prior, group, kept)]
         drop_days(out.features, sorted(set(days_in(out.features)) - set(rows_of_day)))
     rows_in_all = sum(rows_of_day.values())
     return FeatureRows(rows=rows_in_all, rows_of_day=rows_of_day, prior_rate=prior, written=tuple(written))

@@ -19,6 +19,7 @@ from contracts.artifacts import CLICK_TIME, DAY, ITEM, KNOWN, LABEL, LABEL_TIME,
 from contracts.config.config import Config
 from contracts.config.log import Clicks, Source, Table
 from contracts.errors import ConfigError, DataError
+from contracts.progress import counted, report
 from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, read_table, stage
@@ -83,8 +84,8 @@ def _ingested(run: IngestRun) -> Ingested:
     found = _events(run, raw, kept_columns(run.config, _columns(raw), users, items))
     places = {"users": (USER, run.out.users), "items": (ITEM, run.out.items)}
     return found.model_copy(update={
-        name: write_table(frame, tables[name], *places[name], run.out.quarantine, run.limit)
-        for name, frame in frames.items()
+        name: write_table(frames[name], tables[name], *places[name], run.out.quarantine, run.limit)
+        for name in counted("ingest: tables", frames)
     })
 
 
@@ -112,14 +113,17 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
     path, columns = run.config.path(run.config.log, run.data), _columns(raw)
     marked, undated = _of_day(run, _identified(run, _marked(run.config, raw), columns))
     with explained("log", path):
+        report("ingest: rows are checked")
         counts = quarantine.count(marked)
         check_readable(run.config.log, counts, path, run.day)
         quarantine.write(marked, counts, columns, run.out.quarantine, "log", F.col(DAY), run.only)
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
+        report(f"ingest: copies among {counts.rows:,} rows are looked for")
         clean = _numbered(run, quarantine.clean(marked), columns)
         repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
         unique = drop_duplicates(clean, columns, repeats)
         labelled, clicks = _labelled(run, unique)
+        report(f"ingest: {counts.rows - counts.bad - repeats.rows:,} events are written")
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
         if clicks and run.day is None:
             clicks = clicks.model_copy(update={"unknown_impression": labels.take_strays(staging)})

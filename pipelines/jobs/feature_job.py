@@ -26,6 +26,7 @@ from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import add_found_crosses
 from contracts.features.vocabulary import Vocabulary
+from contracts.progress import report
 from contracts.summaries import summary
 from contracts.summaries.features import ExampleRows, FeaturesSummary, OnlineTables, WindowRows
 from contracts.windows import TimedWindows
@@ -43,21 +44,18 @@ from pipelines.windows.hashed_windows import HashedWindows
 
 BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other tables beside encoding
 ENCODED_ROWS = 6_000_000  # that are sorted at once
-OnPart = Callable[[str], None]
 T = TypeVar("T")
 
 
 class PartTimes:
-    """Names the parts of the job as they start and keeps how long each one took."""
+    """Reports the parts of the job as they start and keeps how long each one took."""
 
-    def __init__(self, on_part: OnPart | None) -> None:
-        self.on_part = on_part
+    def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     def run(self, name: str, work: Callable[[], T]) -> T:
         """Returns what `work` does."""
-        if self.on_part:
-            self.on_part(name)
+        report(name)
         start = time.perf_counter()
         result = work()
         self.seconds[name] = round(time.perf_counter() - start, 3)
@@ -74,8 +72,8 @@ class Encoded(NamedTuple):
 
 
 def make_features(
-    config: Config, data: str | Path | None, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None,
-    until: str | None = None, encoding: Path | None = None,
+    config: Config, data: str | Path | None, out: Artifacts, day: str | None = None, until: str | None = None,
+    encoding: Path | None = None,
 ) -> FeaturesSummary:
     """Does the whole job; writes features/summary.json and returns it. `until`: as when that day ended; `encoding`: the
     one that is kept, None where one is fitted.
@@ -85,7 +83,7 @@ def make_features(
     """
     if day is not None and not out.encoding.exists():
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
-    times = PartTimes(on_progress)
+    times = PartTimes()
     config = add_found_crosses(config, out.crosses)
     with session(config.spark, f"sluice features {config.name}") as spark:
         ingested = times.run("ingest", lambda: ingest(spark, config, data, out, day, until))
@@ -118,7 +116,7 @@ def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Itera
             yield written
 
 
-def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = None) -> FeaturesSummary:
+def encode_again(config: Config, out: Artifacts) -> FeaturesSummary:
     """Examples and parity rows with the crosses found since; the fields keep their encoding. Returns the new summary.
 
     Raises DataError where there was no whole run before.
@@ -126,7 +124,7 @@ def encode_again(config: Config, out: Artifacts, on_progress: OnPart | None = No
     known = summary.read(out.features, FeaturesSummary)
     if known is None or not out.encoding.exists():
         raise DataError(f"no features at {out.features} to encode; run `sluice features` first")
-    times = PartTimes(on_progress)
+    times = PartTimes()
     crossed = add_found_crosses(config, out.crosses)
     with session(crossed.spark, f"sluice features {crossed.name}") as spark:
         checked = _checked(spark, crossed, out, times)

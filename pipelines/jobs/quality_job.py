@@ -18,12 +18,12 @@ from contracts.atomic_write import write_json
 from contracts.config.config import Config
 from contracts.errors import DataError
 from contracts.features.found_crosses import add_found_crosses
+from contracts.progress import counted
 from contracts.summaries import summary
 from contracts.summaries.quality import Finding, QualitySummary
 from pipelines.engine.content_hash import content_hash
 from pipelines.engine.day_partitions import read_table
 from pipelines.engine.session import session
-from pipelines.jobs.feature_job import OnPart
 from pipelines.quality.day_profile import DayProfile, profile
 from pipelines.quality.quality_limits import evaluate, sentence
 
@@ -39,9 +39,7 @@ class KeptProfile(BaseModel):
     profile: DayProfile
 
 
-def evaluate_day(
-    config: Config, out: Artifacts, day: str | None = None, on_progress: OnPart | None = None
-) -> QualitySummary:
+def evaluate_day(config: Config, out: Artifacts, day: str | None = None) -> QualitySummary:
     """Returns what it found of the day, which OUT/quality/day=D/summary.json keeps; refusing is the caller's.
 
     Raises DataError without features, without times, or of a day that is not there.
@@ -54,7 +52,8 @@ def evaluate_day(
     if chosen not in days:
         raise DataError(f"{out.features} has no day {chosen}; it has {days[0]} to {days[-1]}")
     with session(config.spark, f"sluice quality {config.name}") as spark:
-        profiles = {name: _profiled(spark, config, out, name, on_progress) for name in days if name <= chosen}
+        profiles = {name: _profiled(spark, config, out, name)
+                    for name in counted("days", [name for name in days if name <= chosen])}
     history = [earlier for name, earlier in profiles.items() if name < chosen and not _was_refused(out, name)]
     findings = evaluate(profiles[chosen], history, config.quality)
     made = _summary(chosen, findings, [earlier.day for earlier in history], time.perf_counter() - began)
@@ -83,17 +82,13 @@ def _kept(out: Artifacts, day: str) -> KeptProfile | None:
         raise DataError(f"{path} is damaged ({str(error).splitlines()[0]}); remove it and run again") from None
 
 
-def _profiled(
-    spark: SparkSession, config: Config, out: Artifacts, day: str, on_progress: OnPart | None
-) -> DayProfile:
+def _profiled(spark: SparkSession, config: Config, out: Artifacts, day: str) -> DayProfile:
     """The kept profile where the day has not changed since, else a new one."""
     frame = read_table(spark, out.features / f"{DAY}={day}")
     features = {name: field.kind for field in config.fields for name in field.features() if name in frame.columns}
     kept, now = _kept(out, day), content_hash(frame)
     if kept and kept.content_hash == now:
         return kept.profile
-    if on_progress:
-        on_progress(day)
     numeric = {name for name, kind in features.items() if kind in ("numeric", "counter")}
     made = KeptProfile(content_hash=now, profile=profile(frame, day, list(features), numeric))
     write_json(folder_of(out, day) / PROFILE, made.model_dump(mode="json"), indent=None)

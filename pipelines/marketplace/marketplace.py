@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
+from contracts.progress import report
 from contracts.summaries.marketplace import SimulatedLog
 from pipelines.marketplace.click_stream import DAY_US, Policy, Shown, click, click_table, impression_table, show
 from pipelines.marketplace.drifting_tastes import Drift
@@ -81,6 +82,7 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> Simulat
     least = settings.days * SLATE * 2
     if settings.events < least:
         raise ConfigError(f"simulation.events is {settings.events}; {settings.days} days need at least {least}")
+    report("world")
     population, policy, world_truth = build_world(settings, seed)
     drift = build_drift(settings, seed) if settings.drift or settings.user_drift else None
     world_truth.save(truth)
@@ -90,7 +92,8 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> Simulat
         "impressions": 0,
         "clicks": 0,
     }
-    start, first = int(settings.start.timestamp()) * 1_000_000, 0
+    start, first, written = int(settings.start.timestamp()) * 1_000_000, 0, 0
+    report("events", 0, settings.events)
     for day, events in enumerate(_events_per_day(settings)):
         rng = np.random.default_rng([seed, 3, day])
         shown = show(rng, population, policy, first, int(events), start + day * DAY_US)
@@ -99,6 +102,8 @@ def simulate(settings: Simulation, seed: int, raw: Path, truth: Path) -> Simulat
         if drift:
             today.save(day_folder(truth, day))
         impressions, clicks = _write_day(rng, population, today, shown, raw, day)
+        written += int(events)
+        report("events", written, settings.events)
         rows["impressions"] += impressions
         rows["clicks"] += clicks
     return _summary(settings, seed, rows, world_truth, time.perf_counter() - started)

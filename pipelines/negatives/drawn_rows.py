@@ -18,7 +18,7 @@ from contracts.artifacts import DAY, DRAWS, ITEM, LABEL, ROW, USER, Artifacts
 from contracts.config.config import Config
 from contracts.errors import DataError, EmptyLogError
 from contracts.summaries.features import DrawnRows
-from pipelines.engine.day_partitions import days_in, drop_days, groups_of, read_days, rows_in, write_days
+from pipelines.engine.day_partitions import days_in, drop_days, groups_of, in_turn, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
 from pipelines.features.ingested_tables import read_tables
 from pipelines.features.raw_features import STATIC
@@ -55,7 +55,8 @@ def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequenc
     most = EMBEDDED_ROWS // (1 + negatives.per_positive)
     passes = groups_of(sizes, most) if is_embedded(spark) else [wanted]
     counts: Counter[int] = Counter()
-    written = [day for group in passes for day in _write(spark, config, out, drawing, group, counts)]
+    written = [day for group in in_turn("draw", passes, sizes)
+               for day in _write(spark, config, out, drawing, group, counts)]
     if days is None:
         drop_days(out.drawn, sorted(set(days_in(out.drawn)) - set(there)))
     found = DrawnRows(

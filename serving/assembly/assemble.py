@@ -24,6 +24,7 @@ from contracts.errors import BundleError, DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import report
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from contracts.summaries.features import FeaturesSummary
@@ -63,10 +64,12 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     build.mkdir(parents=True)
     settings = BundleSettings.of(config, spec, _ranker(out), _quotas(out))
     encoder = Encoder(spec, vocabulary.read_all(out.encoding))
+    report("encoding")
     settings.write(build)
     spec.write(build)
     write_event_features(config, out, build)
     shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
+    report("ranker and parity")
     _rank_parts(out, build, settings, spec)
     metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings),
                             data_until=_data_until(out))
@@ -78,16 +81,21 @@ def _with_items(
 ) -> BundleMetrics:
     """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
+    report("tables of users and items")
     kept = [*settings.retrieve.item_columns, SHOWN, CLICKS, BID]
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items)
+    report("pre-ranker")
     _prerank_parts(out, build / PRERANK, settings, spec, items)
     _rank_table(build / RANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
+    report("index")
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)
+    report("recall of the index")
     recall = index_recall(index, users, encoder, towers, settings)
     bids = load_array(build / TABLES / "items_bid.npy") if spec.has_bid else None
+    report("channels")
     checked = write_channels(out, build / RETRIEVAL, build / PARITY, settings.retrieve, items, bids, seed)
     return metrics.model_copy(
         update={"users": len(users), "items": len(items), "index": recall, "channels": checked or None})

@@ -27,6 +27,7 @@ from contracts.features.drift import ColumnProfile, field_psi
 from contracts.features.encoded_profiles import encoded_profiles, numbers_profile
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import counted, report
 from contracts.windows import TimedWindows
 from models.examples.batches import ExampleSet
 from models.inference import split_ranker
@@ -68,6 +69,7 @@ def write_reference(config: Config, out: Artifacts, build: Path) -> dict[str, fl
     unsealed = Manifest(schema_version=SCHEMA_VERSION, name="reference", content_hash="0" * 64,
                         created=datetime.now(UTC), files={})
     bundle = LoadedBundle.read(build, unsealed, check_parity=False)
+    report("rows of training")
     trained = _spread(out, spec, "train", ROWS, config.seed).inputs
     slates = _slates(bundle, _requests(config, out, bundle))
     items = Encoded(np.asarray(bundle.items.ids)[slates.rows], np.asarray(bundle.items.dense)[slates.rows])
@@ -129,7 +131,7 @@ def _slates(bundle: LoadedBundle, requests: list[Requester]) -> Slates:
     stages = Funnel(bundle).stages
     limit, by_value = bundle.settings.serve.default_limit, stages.rerank.kind == "auction"
     rows, probabilities = [NOBODY.astype(np.int64)], [np.empty(0)]
-    for requester in requests:
+    for requester in counted("slates of past requests", requests):
         vector = stages.user_tower(requester.inputs)
         found = stages.retrieval.run(RankQuery(user="", limit=limit), requester, vector, by_value).candidates
         kept = stages.prerank.run(found, requester, vector, by_value, limit, LATE).candidates

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from contracts.artifacts import Artifacts
+from contracts.progress import counted
 from contracts.summaries.demo import PreRankSlates
 from serving.bundle.scoring_bundle import load_calibration
 from serving.replay import funnel_timing
@@ -29,10 +30,11 @@ def evaluate_prerank(visits: ServedVisits, out: Artifacts) -> PreRankSlates:
     bundle, dot = visits.bundle, load_calibration(out.model("two_tower"))
     funnels = {"fscd": Funnel(bundle), "dot_product": Funnel(bundle, DotProductScorer(bundle, dot)),
                "full_ranker": funnel_timing.without_prerank(bundle)}
+    asked = list(zip(visits.visits, visits.markets, strict=True))
     chosen = {
         name: [bundle.items.rows([item.item for item in funnel.rank(
             RankQuery(user=visit.user, limit=market.length, context=visit.context, rerank=False, explain=False),
-            Deadline(None)).items]) for visit, market in zip(visits.visits, visits.markets, strict=True)]
+            Deadline(None)).items]) for visit, market in counted(f"slates of {name}", asked)]
         for name, funnel in funnels.items()
     }
     worth = slates.shares(visits.markets, chosen, "clicks")

@@ -9,6 +9,7 @@ import numpy as np
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.progress import counted
 from contracts.summaries.demo import SlateEvaluation, SlateShares
 from pipelines.marketplace.truth import CONTEXT, Truth
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -39,14 +40,15 @@ def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, coun
         client.wait_ready(10)
         served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
     items = item_codes(truth, bundle)
-    return ServedVisits(bundle, visits, [market(truth, items, bundle, visit, config) for visit in visits], served)
+    markets = [market(truth, items, bundle, visit, config) for visit in counted("truths", visits)]
+    return ServedVisits(bundle, visits, markets, served)
 
 
 def evaluate_slates(visits: ServedVisits, config: Config) -> SlateEvaluation:
     """Shares of the oracle's slates that the server reached, beside random and popular items; the loss is that of the
     same funnel in this process."""
     funnel = Funnel(visits.bundle)
-    traces = [trace(funnel, visit, config.serve.default_limit) for visit in visits.visits]
+    traces = [trace(funnel, visit, config.serve.default_limit) for visit in counted("traces", visits.visits)]
     shares = {kind: _shares(kind, visits, config.seed) for kind in KINDS}
     return SlateEvaluation(
         clicks=shares["clicks"], value=shares["value"], loss=slates.losses(visits.markets, traces))

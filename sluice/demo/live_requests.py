@@ -12,6 +12,7 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import counted
 from contracts.summaries.demo import ServingFigures
 from serving.request.query import ContextValue
 from serving.server.client import RankingClient
@@ -69,7 +70,7 @@ def send(client: RankingClient, visits: Sequence[Visit], *, skip_rerank: bool) -
     """One after the other, each with a deadline of a second."""
     slates: list[list[str] | None] = []
     milliseconds, errors = [], []
-    for visit in visits:
+    for visit in counted("requests without re-ranking" if skip_rerank else "requests", visits):
         started = time.perf_counter()
         try:
             answer = client.rank(visit.user, context=visit.context, skip_rerank=skip_rerank)

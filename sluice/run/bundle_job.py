@@ -9,6 +9,7 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
+from contracts.progress import report
 from contracts.summaries import summary as summaries
 from contracts.summaries.bundle import BundleSummary, ModelMetrics
 from contracts.summaries.summary import required
@@ -32,6 +33,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
         metrics = assemble(config, parts, build)
         grown = write_reference(config, parts, build)
         trained = required(parts.out / "models", TrainSummary, "sluice train")
+        report("published")
         manifest = bundle.publish(
             build,
             out.bundle,
@@ -40,6 +42,7 @@ def build_bundle(config: Config, parts: Artifacts, console: Console, out: Artifa
             settings=config,
             metrics=metrics.model_copy(update={"models": _final_metrics(trained)}),
         )
+        report("tracked")
         _track_bundle(config, out, manifest)
     result = BundleSummary(
         version=manifest.version, files=len(manifest.files), ranker=metrics.ranker, parity=metrics.parity,

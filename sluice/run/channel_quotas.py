@@ -13,10 +13,10 @@ import numpy as np
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.train import AgeRecall, ChannelRecall, ChannelsSummary
 from models.evaluation.full_ranking import Slices
-from models.training.progress import OnProgress
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay import channel_recall, item_age, item_snapshot, past_requests
 from serving.replay.past_requests import PastRequest

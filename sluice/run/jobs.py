@@ -55,9 +55,8 @@ def run_features(
     refuse_several("features")
     from pipelines.jobs import feature_job
 
-    with show_progress(console, "features") as progress:
-        made = feature_job.make_features(config, data, out, day=day, on_progress=progress.note, until=until,
-                                         encoding=encoding)
+    with show_progress(console, "features"):
+        made = feature_job.make_features(config, data, out, day=day, until=until, encoding=encoding)
     if made.drawn is not None:
         console.print(meaning(made.drawn), highlight=False, markup=False)
     return made, None if day else check_leaks(config, out, console)
@@ -101,8 +100,8 @@ def _search_crosses(
         found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force,
                                        resume=resume)
     if not feature_job.has_found_crosses(config, out):
-        with show_progress(console, "features with crosses") as progress:
-            feature_job.encode_again(config, out, on_progress=progress.note)
+        with show_progress(console, "features with crosses"):
+            feature_job.encode_again(config, out)
     return found
 
 

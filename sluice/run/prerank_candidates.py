@@ -11,7 +11,7 @@ from contracts.artifacts import WINDOWS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
-from models.training.progress import OnProgress
+from contracts.progress import OnProgress
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay import item_snapshot, past_requests, retrieved_candidates

@@ -16,13 +16,13 @@ from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.train import RankerSummary, TowerSummary, TrainSummary
 from models.preranking import job as fscd_job
 from models.preranking import plot as prerank_plot
 from models.tracking.tracking import Tracker
-from models.training.progress import OnProgress
 from sluice.run.prerank_candidates import write_candidates
 from sluice.run.prerank_timing import with_times
 

@@ -20,8 +20,8 @@ def check_quality(config: Config, out: Artifacts, console: Console, day: str | N
     """Raises GateRefused that names the columns, the limits and the picture."""
     from pipelines.jobs import quality_job
 
-    with show_progress(console, "quality") as progress:
-        found = quality_job.evaluate_day(config, out, day, progress.note)
+    with show_progress(console, "quality"):
+        found = quality_job.evaluate_day(config, out, day)
     folder = quality_job.folder_of(out, found.day)
     if not found.refused:
         (folder / PICTURE).unlink(missing_ok=True)

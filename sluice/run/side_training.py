@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.progress import OnProgress
 from models.jobs.ahead import make_ahead, names_ahead
-from models.training.progress import OnProgress
 from models.training.warm_start import Parent
 from sluice.run.side_lane import SideLane
 

@@ -13,11 +13,12 @@ from contracts.config.config import Config, parse
 from contracts.summaries.crosses import CrossComparison, RepresentationFigures, SearchEpoch
 from models.cross_search import comparison as module
 from models.cross_search.columns import CrossColumns
-from models.cross_search.comparison import baseline_sets, compare_variants
+from models.cross_search.comparison import REPRESENTATIONS, baseline_sets, compare_variants
 from models.cross_search.outcome import SearchOutcome
 from models.cross_search.pruning import Selected, folds_of
 from models.distributed.kept_parts import KeptParts
 from models.examples.batches import ExampleSet
+from tests.heard_progress import Said, counts, heard, names
 from tests.models.crossed_world import FIELDS, crossed_columns, crossed_spec, parity_logit, write_examples
 
 PLANTED, SPEC = frozenset({0, 4}), crossed_spec().model_copy(update={"has_users": True})
@@ -59,10 +60,28 @@ def outcome() -> SearchOutcome:
 
 
 @pytest.fixture(scope="module")
-def comparison(out: Artifacts) -> CrossComparison:
-    found = compare_variants(config(), out, SPEC, outcome(), seed=1)
+def compared(out: Artifacts) -> tuple[CrossComparison, Said]:
+    """The comparison, and what it reported."""
+    with heard() as said:
+        found = compare_variants(config(), out, SPEC, outcome(), seed=1)
     assert found is not None
-    return found
+    return found, said
+
+
+@pytest.fixture(scope="module")
+def comparison(compared: tuple[CrossComparison, Said]) -> CrossComparison:
+    return compared[0]
+
+
+def test_sets_batches_and_trees_are_counted(compared: tuple[CrossComparison, Said]) -> None:
+    said = compared[1]
+    assert names(said) == ["baselines", "gains of crosses", "logistic regressions",
+                           *(f"network, crosses as {kind}" for kind in REPRESENTATIONS), "lightgbm"]
+    assert counts(said, "logistic regressions") == [(done, 5) for done in range(6)]
+    for kind in REPRESENTATIONS:
+        told = counts(said, f"network, crosses as {kind}")
+        assert told == sorted(set(told))
+        assert told[0][0] == 1
 
 
 def test_every_baseline_is_there_with_its_gain_over_none(comparison: CrossComparison) -> None:

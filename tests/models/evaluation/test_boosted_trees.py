@@ -6,8 +6,17 @@ import numpy as np
 import torch
 
 from contracts.features.feature_spec import FeatureSpec
-from models.evaluation.boosted_trees import LISTED, available, fit_and_predict, frequent_values, raw_columns
+from models.evaluation.boosted_trees import (
+    LISTED,
+    PATIENCE,
+    ROUNDS,
+    available,
+    fit_and_predict,
+    frequent_values,
+    raw_columns,
+)
 from models.evaluation.metrics import auc
+from tests.heard_progress import counts, heard
 
 
 def test_learns_what_the_item_says(item_world: Any, spec: FeatureSpec) -> None:
@@ -51,3 +60,15 @@ def test_the_trees_do_not_hang_on_the_threads(item_world: Any, spec: FeatureSpec
     finally:
         torch.set_num_threads(before)
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_trees_are_counted_until_it_stops(item_world: Any, spec: FeatureSpec) -> None:
+    """The last tree that is fitted is the last that is reported, of those that there may be."""
+    frequent = frequent_values(item_world.train, spec)
+    train, validation = ((raw_columns(part, spec, frequent)[0], part.column("_label"))
+                         for part in (item_world.train, item_world.validation))
+    with heard() as said:
+        fit_and_predict(train, validation, validation[0], [2, 3, 4, 5], seed=0)
+    told = counts(said, "lightgbm")
+    assert told == [(tree, ROUNDS) for tree in range(1, len(told) + 1)]
+    assert PATIENCE < len(told) < ROUNDS

@@ -17,11 +17,11 @@ import torch
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
+from contracts.progress import OnProgress
 from models.jobs.ranker_training import train_ranker
 from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import TrainingTask
 from models.tracking.tracking import Tracker
-from models.training.progress import OnProgress
 
 # Of each fork: the model and its n-th batch in this fork, the signal, minutes between checkpoints.
 INTERRUPTIONS = (

@@ -22,6 +22,7 @@ from models.jobs.channel_training import train_channel
 from models.jobs.resume import kept_alone
 from models.jobs.train_job import train_models
 from models.retrieval.popularity import WEEK
+from tests.heard_progress import counts, heard
 from tests.models.interaction_world import ITEMS, ring_split
 
 SMALL = {"epochs": 4, "validate_every": 2, "batch": 64, "encoder": {"width": 8, "length": 10}}
@@ -113,3 +114,13 @@ def test_a_channel_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, make_t
     assert made.digest == whole.digest
     assert (tmp_path / "broken" / WEIGHTS).read_bytes() == (tmp_path / "whole" / WEIGHTS).read_bytes()
     assert not (tmp_path / "broken" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(("name", "settings", "what"), [
+    ("sasrec", SMALL, "epochs of transformer"),
+    ("light_gcn", {"epochs": 4, "validate_every": 2, "width": 8}, "epochs of light_gcn"),
+])
+def test_epochs_of_a_channel_are_counted(name, settings, what, tmp_path):
+    with heard() as said:
+        train_channel(name, Channel(settings=settings), ring_log(), tmp_path, 0)
+    assert counts(said, what) == [(epoch, 4) for epoch in range(1, 5)]

@@ -60,3 +60,12 @@ def test_the_same_examples_are_not_fitted_twice(task: TrainingTask, monkeypatch:
 def test_it_can_be_left_out(task: TrainingTask) -> None:
     train = task.config.train.model_copy(update={"lightgbm_rows": 0})
     assert lightgbm_figures(replace(task, config=task.config.model_copy(update={"train": train}))) is None
+
+
+def test_its_trees_are_told_to_who_asked_for_the_training(task: TrainingTask) -> None:
+    said: list[tuple[str, int, int]] = []
+    lightgbm_figures(replace(task, on_progress=lambda *progress: said.append(progress)))
+    assert said[0] == (NAME, 0, 0)
+    assert {name for name, _, _ in said} == {NAME}
+    assert [done for _, done, _ in said] == list(range(len(said)))
+    assert len(said) > boosted_trees.PATIENCE

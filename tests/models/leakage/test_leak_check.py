@@ -17,6 +17,7 @@ from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.leaks import LeaksSummary
 from models.leakage.leak_check import check_for_leaks
+from tests.heard_progress import counts, heard, names
 
 DAYS, ROWS = 8, 6000
 FIELDS = ("duration", "age", "job", "city", "tags")
@@ -144,3 +145,11 @@ def test_the_same_rows_give_the_same_answer(tmp_path: Path, write: Any) -> None:
     out = world(tmp_path, write)
     first, second = check_for_leaks(config(), out), check_for_leaks(config(), out)
     assert first.model_copy(update={"seconds": 0}) == second.model_copy(update={"seconds": 0})
+
+
+def test_fields_are_counted_alone_and_on_later_rows(tmp_path: Path, write: Any) -> None:
+    with heard() as said:
+        found = check_for_leaks(config(), world(tmp_path, write))
+    assert names(said) == ["rows", "fields alone", "fields together", "fields later"]
+    every = [(done, len(found.fields)) for done in range(len(found.fields) + 1)]
+    assert counts(said, "fields alone") == counts(said, "fields later") == every

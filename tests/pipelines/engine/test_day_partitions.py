@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from contracts.errors import DataError
-from pipelines.engine.day_partitions import groups_of, publish, read_days, stage, write_days
+from pipelines.engine.day_partitions import groups_of, in_turn, publish, read_days, stage, write_days
+from tests.heard_progress import heard
 
 
 def days(spark: SparkSession, rows: dict[str, int]) -> DataFrame:
@@ -111,3 +112,11 @@ def test_days_are_together_while_their_rows_are_few() -> None:
     rows = {"d3": 5, "d1": 4, "d2": 2, "d4": 90, "d5": 1}
     assert groups_of(rows, 8) == [["d1", "d2"], ["d3"], ["d4"], ["d5"]]
     assert groups_of(rows, 1000) == [["d1", "d2", "d3", "d4", "d5"]]
+
+
+def test_groups_in_turn_are_reported_by_their_rows_and_a_single_one_is_not() -> None:
+    rows = {"d1": 4, "d2": 2, "d3": 5}
+    with heard() as said:
+        assert list(in_turn("features", [["d1", "d2"], ["d3"]], rows)) == [["d1", "d2"], ["d3"]]
+        assert list(in_turn("all", [["d1", "d2", "d3"]], rows)) == [["d1", "d2", "d3"]]
+    assert said == [("features", 0, 11), ("features", 6, 11), ("features", 11, 11)]

@@ -25,6 +25,7 @@ from pipelines.engine.day_partitions import read_table
 from pipelines.ingest.ingest import ingest
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, make_features
 from tests.exported_figures import exported
+from tests.heard_progress import heard, names
 from tests.pipelines.jobs.small_log import config, write_log
 from tests.pipelines.object_store import access, object_store
 
@@ -51,8 +52,8 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def done(spark, data, out):
     """(summary, names of the steps as told)."""
-    told: list[str] = []
-    return make_features(config(), data, out, on_progress=told.append), told
+    with heard() as said:
+        return make_features(config(), data, out), names(said)
 
 
 def table(out, window):
@@ -61,17 +62,19 @@ def table(out, window):
 
 def test_every_part_is_told_timed_and_summed_up(done, out):
     figures, told = done
-    assert told == ["ingest", "windows", "features", "check", "fit", "examples", "parity", "online"]
-    assert list(figures.seconds) == told
+    parts = list(figures.seconds)
+    assert parts == ["ingest", "windows", "features", "check", "fit", "examples", "parity", "online"]
+    assert [what for what in told if not what.startswith("ingest: ")] == parts
+    assert f"ingest: {figures.ingest.events:,} events are written" in told
     assert summary.read(out.features, FeaturesSummary) == figures
     assert figures.parity_rows == 40
     assert figures.vocabularies["item"] == 12
 
 
 def test_durations_rows_and_what_was_quarantined_are_left_for_prometheus(done, out):
-    figures, told = done
+    figures, _ = done
     found = exported(out.features, "features")
-    assert {name: found[f"seconds.{name}"] for name in told} == figures.seconds
+    assert {name: found[f"seconds.{name}"] for name in figures.seconds} == figures.seconds
     assert found["ingest.rows_in"] == figures.ingest.rows_in > figures.examples["train"].rows
     assert found["ingest.quarantined"] == figures.ingest.quarantined == 3
     assert found["examples.train.rows"] == figures.examples["train"].rows

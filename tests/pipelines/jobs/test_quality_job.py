@@ -11,6 +11,7 @@ from contracts.artifacts import Artifacts
 from contracts.errors import DataError
 from pipelines.jobs import quality_job
 from tests.exported_figures import exported
+from tests.heard_progress import heard
 from tests.pipelines.quiet_days import CONFIG, DAYS, LAST, write_day
 
 
@@ -24,15 +25,26 @@ def out(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Artifa
 
 
 def test_a_day_that_did_not_change_is_not_profiled_again(out: Artifacts) -> None:
-    said: list[str] = []
-    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
-    said.clear()
-    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
-    assert said == []
+    quality_job.evaluate_day(CONFIG, out, LAST)
+    first = stamps(out)
+    quality_job.evaluate_day(CONFIG, out, LAST)
+    assert stamps(out) == first
     write_day(out, 2, poisoned=True)
-    quality_job.evaluate_day(CONFIG, out, LAST, said.append)
+    quality_job.evaluate_day(CONFIG, out, LAST)
     write_day(out, 2)
-    assert said == ["2026-01-02"]
+    assert {day for day, stamp in stamps(out).items() if stamp != first[day]} == {"2026-01-02"}
+
+
+def stamps(out: Artifacts) -> dict[str, int]:
+    """When the profile of each day was written."""
+    return {day: (quality_job.folder_of(out, day) / quality_job.PROFILE).stat().st_mtime_ns
+            for day in (f"2026-01-{number:02d}" for number in range(1, DAYS + 1))}
+
+
+def test_days_are_counted_up_to_the_one_that_is_judged(out: Artifacts) -> None:
+    with heard() as said:
+        quality_job.evaluate_day(CONFIG, out, "2026-01-03")
+    assert said == [("days", done, 3) for done in range(4)]
 
 
 def test_a_day_leaves_its_figures_for_prometheus(out: Artifacts) -> None:

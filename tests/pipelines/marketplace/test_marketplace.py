@@ -18,6 +18,7 @@ from contracts.config.simulation import Simulation
 from contracts.errors import ConfigError
 from contracts.summaries.marketplace import SimulatedLog
 from pipelines.marketplace.marketplace import simulate
+from tests.heard_progress import counts, heard
 
 SMALL = Simulation(events=60_000, users=2_000, items=500, days=4, click_rate=0.05)
 EXAMPLE = Path(__file__).parents[3] / "examples" / "marketplace.toml"
@@ -220,3 +221,12 @@ def test_the_costly_duplicate_says_what_category_says(example: Config, log: Log)
     assert set(log.users[constant].to_pylist()) == {"home"}
     assert copied == "category"
     assert crosses[0].cost > 5 * max(field.cost for field in example.fields if field.name == copied)
+
+
+def test_events_are_counted_day_by_day(tmp_path: Path) -> None:
+    with heard() as said:
+        made = simulate(SMALL, 7, tmp_path / "raw", tmp_path / "truth")
+    told = counts(said, "events")
+    assert len(told) == SMALL.days + 1
+    assert told == sorted(set(told))
+    assert told[-1] == (made.events, made.events)

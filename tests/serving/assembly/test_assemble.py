@@ -20,6 +20,7 @@ from serving.assembly.assemble import assemble
 from serving.assembly.popularity import popularity_order
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import TABLES, LoadedBundle
+from tests.heard_progress import heard, names
 
 
 def table(folder: Path) -> dict[str, list[Any]]:
@@ -157,3 +158,10 @@ def test_popularity_reads_impressions_and_clicks_of_the_online_table(
     shown, clicks = np.zeros(len(rows)), np.zeros(len(rows))
     shown[rows], clicks[rows] = items[SHOWN], items[CLICKS]
     assert loaded.popularity.tolist() == popularity_order(shown, clicks).tolist()
+
+
+def test_parts_are_named_as_they_are_assembled(market: Any, trained: Artifacts, tmp_path: Path) -> None:
+    with heard() as said:
+        assemble(market.config, trained, tmp_path / "build")
+    assert names(said) == ["encoding", "ranker and parity", "tables of users and items", "pre-ranker", "index",
+                           "recall of the index", "channels"]

@@ -7,6 +7,7 @@ import pytest
 from contracts.artifacts import Artifacts
 from sluice.demo.evaluate_prerank import DECOYS, decoys_kept, evaluate_prerank
 from sluice.demo.evaluate_slates import ServedVisits
+from tests.heard_progress import heard, names
 
 
 def test_decoys_are_counted_among_the_chosen_fields() -> None:
@@ -17,7 +18,9 @@ def test_decoys_are_counted_among_the_chosen_fields() -> None:
 def test_the_loss_is_what_the_served_pre_ranker_takes_from_the_ranker_on_everything(
     run: Artifacts, visits: ServedVisits
 ) -> None:
-    found = evaluate_prerank(visits, run)
+    with heard() as said:
+        found = evaluate_prerank(visits, run)
+    assert names(said) == ["slates of fscd", "slates of dot_product", "slates of full_ranker"]
     for share in (found.fscd, found.dot_product, found.full_ranker):
         assert 0 < share <= 1
     assert found.lost == pytest.approx(1 - found.fscd / found.full_ranker)

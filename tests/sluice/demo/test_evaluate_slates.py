@@ -16,6 +16,7 @@ from pipelines.marketplace.marketplace import build_world
 from serving.stages.funnel import Funnel
 from sluice.demo.evaluate_slates import ServedVisits, evaluate_slates, market, trace
 from sluice.demo.live_requests import Served, Visit
+from tests.heard_progress import counts, heard
 from tests.serving.conftest import make_config
 
 CONFIG: Config = make_config()
@@ -59,3 +60,9 @@ def test_a_market_is_the_truth_in_the_order_of_the_bundles_rows() -> None:
     assert np.flatnonzero(~found.allowed).tolist() == [4, 7]
     assert (found.length, found.reserve) == (CONFIG.serve.default_limit, CONFIG.rerank.reserve_price)
     assert market(truth, items, bundle, Visit(truth.values["user"][4], context), CONFIG).allowed.all()
+
+
+def test_traces_are_counted(visits: ServedVisits) -> None:
+    with heard() as said:
+        evaluate_slates(visits, CONFIG)
+    assert counts(said, "traces") == [(done, len(visits.visits)) for done in range(len(visits.visits) + 1)]

@@ -15,6 +15,7 @@ from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from sluice.demo.evaluate_slates import ServedVisits
 from sluice.demo.live_requests import Served, Visit, figures, sample_impressions, sample_visits, send
+from tests.heard_progress import heard
 from tests.serving.in_process_server import InProcessServer
 
 
@@ -46,8 +47,9 @@ def test_impressions_are_of_users_as_often_as_they_come(run: Artifacts, visits: 
 def test_a_visit_that_the_server_refuses_is_an_error_and_no_slate(run: Artifacts, visits: ServedVisits) -> None:
     servicer = RankingServicer(Funnel(visits.bundle), read_manifest(run.bundle), Serve(default_limit=5))
     asked = [*visits.visits[:3], Visit("u20", {"weather": "fine"})]
-    with InProcessServer(servicer) as server, RankingClient(server.target) as client:
+    with InProcessServer(servicer) as server, RankingClient(server.target) as client, heard() as said:
         found = send(client, asked, skip_rerank=True)
+    assert said == [("requests without re-ranking", done, 4) for done in range(5)]
     assert [slate is None or len(slate) for slate in found.slates] == [5, 5, 5, True]
     assert len(found.milliseconds) == 4
     assert ["weather" in error for error in found.errors] == [True]

@@ -29,7 +29,10 @@ def quiet() -> Console:
 
 
 def test_what_is_published_is_what_the_summary_says(parts: Artifacts) -> None:
-    made = build_bundle(CONFIG, parts, quiet())
+    console = quiet()
+    made = build_bundle(CONFIG, parts, console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert (lines[0], lines[1], lines[-2]) == ("bundle ...", "  bundle: encoding", "  bundle: tracked")
     manifest = bundle.verify(parts.bundle)
     assert (made.version, made.files) == (manifest.version, len(manifest.files))
     assert made.parity.mismatches == 0
