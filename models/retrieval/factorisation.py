@@ -10,6 +10,7 @@ Both run on one thread, because the order of parallel updates would not repeat.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from contracts.errors import ConfigError
+from contracts.progress import report
 from models.interactions.interactions import Interactions
 from models.interactions.retriever import Fitted
 from models.interactions.splits import Split
@@ -61,7 +63,7 @@ class Als:
             self.model = AlternatingLeastSquares(
                 factors=s.width, regularization=s.l2, alpha=s.alpha, iterations=s.rounds, random_state=self.seed,
                 num_threads=1)
-            self.model.fit(_cells(split.train), show_progress=False)
+            self.model.fit(_cells(split.train), show_progress=False, callback=_round_counter("als", s.rounds))
         seconds = time.perf_counter() - start
         return Fitted(seconds, len(split.train.items) * s.rounds / seconds, s.rounds)
 
@@ -87,7 +89,7 @@ class Bpr:
         model = BayesianPersonalizedRanking(
             factors=s.width, regularization=s.l2, learning_rate=s.learning_rate, iterations=s.rounds,
             random_state=self.seed, num_threads=1)
-        model.fit(_cells(split.train), show_progress=False)
+        model.fit(_cells(split.train), show_progress=False, callback=_round_counter("bpr", s.rounds))
         self.users = torch.from_numpy(np.asarray(model.user_factors)).clone()
         self.users[torch.from_numpy(split.train.lengths == 0)] = 0
         self.items = torch.from_numpy(np.asarray(model.item_factors)).clone()
@@ -122,3 +124,8 @@ def _cells(log: Interactions) -> Any:
     cells.sum_duplicates()
     cells.data[:] = 1.0
     return cells
+
+
+def _round_counter(name: str, rounds: int) -> Callable[..., None]:
+    """For the library's `callback`, whose first argument is the round from 0; the others differ by model."""
+    return lambda number, *_: report(f"rounds of {name}", number + 1, rounds)

@@ -86,17 +86,19 @@ def groups_of(rows: Mapping[str, int], most: int) -> list[list[str]]:
 
 
 def in_turn(what: str, groups: Sequence[list[str]], rows: Mapping[str, int]) -> Iterator[list[str]]:
-    """The groups, each reported by its rows when the next one is asked for. Of a single one nobody can say how far its
-    query is: an engine writes nothing before it has sorted everything.
+    """The groups, each reported by its rows when the next one is asked for. Of a single one only the rows are said, for
+    nobody knows how far its query is: an engine writes nothing before it has sorted everything.
     """
     done, rows_in_all = 0, sum(rows[part] for group in groups for part in group)
+    if len(groups) == 1:
+        report(f"{what}: {rows_in_all:,} rows at once")
+        yield groups[0]
+        return
     for group in groups:
-        if len(groups) > 1:
-            report(what, done, rows_in_all)
+        report(what, done, rows_in_all)
         yield group
         done += sum(rows[part] for part in group)
-    if len(groups) > 1:
-        report(what, done, rows_in_all)
+    report(what, done, rows_in_all)
 
 
 def read_days(spark: SparkSession, folder: Path, days: Sequence[str]) -> DataFrame:

@@ -60,7 +60,8 @@ def build_features(
         written = [day for group in in_turn("features", passes, rows_of_day)
                    for day in _write(spark, config, out, prior, group)]
     elif len(passes) == 1:
-        written = _write(spark, config, out, prior, None)
+        written = [day for _ in in_turn("features", passes, rows_of_day)
+                   for day in _write(spark, config, out, prior, None)]
     else:
         with _kept_history(spark, config, out, prior) as kept:
             written = [day for group in in_turn("features", passes, rows_of_day)

@@ -118,6 +118,8 @@ def test_a_channel_that_was_stopped_goes_on_from_its_checkpoint(tmp_path, make_t
 
 @pytest.mark.parametrize(("name", "settings", "what"), [
     ("sasrec", SMALL, "epochs of transformer"),
+    ("als", {"rounds": 4, "width": 8}, "rounds of als"),
+    ("bpr", {"rounds": 4, "width": 8}, "rounds of bpr"),
     ("light_gcn", {"epochs": 4, "validate_every": 2, "width": 8}, "epochs of light_gcn"),
 ])
 def test_epochs_of_a_channel_are_counted(name, settings, what, tmp_path):

@@ -114,9 +114,9 @@ def test_days_are_together_while_their_rows_are_few() -> None:
     assert groups_of(rows, 1000) == [["d1", "d2", "d3", "d4", "d5"]]
 
 
-def test_groups_in_turn_are_reported_by_their_rows_and_a_single_one_is_not() -> None:
+def test_groups_in_turn_are_reported_by_their_rows_and_a_single_one_as_a_whole() -> None:
     rows = {"d1": 4, "d2": 2, "d3": 5}
     with heard() as said:
         assert list(in_turn("features", [["d1", "d2"], ["d3"]], rows)) == [["d1", "d2"], ["d3"]]
         assert list(in_turn("all", [["d1", "d2", "d3"]], rows)) == [["d1", "d2", "d3"]]
-    assert said == [("features", 0, 11), ("features", 6, 11), ("features", 11, 11)]
+    assert said == [("features", 0, 11), ("features", 6, 11), ("features", 11, 11), ("all: 11 rows at once", 0, 0)]
