@@ -38,20 +38,22 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL)
 """
 MOST_CLICKS = 16  # of one link within a label window: the one known first counts
 INSERT = (
-    "INSERT INTO events (id, kind, at, known, user, item, link, identity, columns) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-    "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = ?8) THEN NULL ELSE ?8 END, ?9 "
-    f"WHERE ?2 <> {int(Kind.CLICK)} OR (SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY clicks "
-    f"WHERE kind = {int(Kind.CLICK)} AND link = ?7 AND at >= ?3 - ?10 AND at <= ?3 + ?10 LIMIT {MOST_CLICKS})) "
-    f"< {MOST_CLICKS} ON CONFLICT (id) DO NOTHING"
+    "INSERT INTO events (id, kind, at, known, user, item, link, identity, columns) "
+    "SELECT :id, :kind, :at, :known, :user, :item, :link, "
+    "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = :identity) THEN NULL ELSE :identity END, :columns "
+    f"WHERE :kind <> {int(Kind.CLICK)} OR (SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY clicks "
+    f"WHERE kind = {int(Kind.CLICK)} AND link = :link AND at >= :at - :window AND at <= :at + :window "
+    f"LIMIT {MOST_CLICKS})) < {MOST_CLICKS} ON CONFLICT (id) DO NOTHING"
 )
 MOST_SHOWN = 5_000  # impressions of one user or item, the latest: who has more within the windows is no person
 SHOWN = (
     "SELECT json_group_array(json_array(shown.at, shown.known, shown.item, click.at, click.known)) FROM (SELECT at, "
     "known, item, link FROM events "
-    "INDEXED BY {index} WHERE {key} = ?1 AND identity IS NOT NULL AND known <= ?3 "
+    "INDEXED BY {index} WHERE {key} = :value AND identity IS NOT NULL AND known <= :moment "
     f"ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events AS click ON click.seq = ("
     "SELECT min(seq) FROM events INDEXED BY clicks WHERE "
-    f"kind = {int(Kind.CLICK)} AND link = shown.link AND at >= shown.at AND at <= shown.at + ?2 AND known <= ?3)"
+    f"kind = {int(Kind.CLICK)} AND link = shown.link AND at >= shown.at AND at <= shown.at + :window "
+    "AND known <= :moment)"
 )  # known times rise with seq: the first click is the one known first. One row: SQLite lets other threads run meanwhile
 HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND identity IS NOT NULL LIMIT 1 OFFSET ?"
 KNOWN = itemgetter(1)
@@ -126,8 +128,9 @@ class EventStore:
         at = known - 1 if event.at is None else min(event.at, known - 1)
         counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
         joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
-        row = (event.id, int(event.kind), at, known, event.user, event.item, joins, counts,
-               encoded(event.columns), self._label_window)
+        row = {"id": event.id, "kind": int(event.kind), "at": at, "known": known, "user": event.user,
+               "item": event.item, "link": joins, "identity": counts, "columns": encoded(event.columns),
+               "window": self._label_window}
         is_new = self.connection.execute(INSERT, row).rowcount == 1
         self._next += is_new
         return is_new
@@ -141,7 +144,8 @@ class EventStore:
         return self._shown("item", "shown_of_item", item, moment)
 
     def _shown(self, key: str, index: str, value: str, moment: int) -> Shown:
-        found = self.connection.execute(SHOWN.format(key=key, index=index), (value, self._label_window, moment))
+        found = self.connection.execute(
+            SHOWN.format(key=key, index=index), {"value": value, "window": self._label_window, "moment": moment})
         return Shown.of(sorted(json.loads(found.fetchone()[0]), key=KNOWN), self._features.label_window)
 
     def has_more(self, user: str, count: int) -> bool:

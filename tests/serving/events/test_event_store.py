@@ -22,7 +22,8 @@ def store(tmp_path: Path, clock: SetClock) -> EventStore:
 
 
 def known(store: EventStore) -> list[tuple[str, int, int]]:
-    return store.connection.execute("SELECT id, at - ?1, known - ?1 FROM events ORDER BY seq", [START]).fetchall()
+    asked = "SELECT id, at - :start, known - :start FROM events ORDER BY seq"
+    return store.connection.execute(asked, {"start": START}).fetchall()
 
 
 def test_known_times_rise_even_where_the_clock_stands_or_goes_back(store: EventStore, clock: SetClock) -> None:
@@ -79,7 +80,8 @@ def test_of_one_link_so_many_clicks_are_kept_within_a_window_and_the_others_are_
 @pytest.mark.parametrize(("key", "index"), [("user", "shown_to_user"), ("item", "shown_of_item")])
 def test_what_is_read_is_bounded_by_the_limits_and_sorted_by_nobody(store: EventStore, key: str, index: str) -> None:
     asked = event_store.SHOWN.format(key=key, index=index)
-    steps = [step for *_, step in store.connection.execute(f"EXPLAIN QUERY PLAN {asked}", ("u", 1, START))]
+    limits = {"value": "u", "window": 1, "moment": START}
+    steps = [step for *_, step in store.connection.execute(f"EXPLAIN QUERY PLAN {asked}", limits)]
     searches = [step for step in steps if step.startswith("SEARCH events")]
     assert [f"{index} ({key}=?" in searches[0], "clicks (link=? AND at>? AND at<?" in searches[1]] == [True, True]
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN events") for step in steps)
