@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,6 @@ import pytest
 from benchmarks.federated.loopback import (
     NAME,
     ROOT,
-    deployment,
     environment,
     flwr,
     free_port,
@@ -26,10 +26,6 @@ from contracts.summaries import summary
 from contracts.summaries.federated import ServerAppSummary
 from federated.clients import prepare
 from federated.protocol.messages import PHASES
-from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
-from serving.stages.funnel import Funnel
 from tests.federated import small_world
 
 ROUNDS = 2
@@ -71,7 +67,8 @@ if os.environ.get("LIE_IN"):
     def lying(self, message, context):
         reply = honest(self, message, context)
         phase, number = message.metadata.message_type.split(".")[-1], int(message.metadata.group_id.split()[0])
-        if reply.has_content() and number and phase == phases[number // 5 % len(phases)]:
+        liar = context.node_config["partition-id"] == int(os.environ["LIAR"])
+        if liar and reply.has_content() and number and phase == phases[number // 5 % len(phases)]:
             for array in reply.content.array_records["arrays"].values():
                 array.data = array.data[:-1] + bytes([array.data[-1] ^ 255])
             with open(os.environ["LIED"], "a") as said:
@@ -83,12 +80,41 @@ if os.environ.get("LIE_IN"):
 NODES, KILLED, LIAR = 5, 0, 1
 LIE_IN = ("train", "open_update", "keys", "shares", "union", "agree_union", "open_union", "choose", "agree_update")
 """By the round's number modulo their count: the last round's is `train`, after which nobody asks it any more."""
+GUIDE = ROOT / "docs" / "how-to" / "federated_deployment.md"
+
+
+def documented(folder, nodes, rounds):
+    """The commands of the guide that deploy, with this folder, setting cpp5, other counts and ports that are free."""
+    block, = (part.split("```")[0] for part in GUIDE.read_text().split("```bash\n")[1:])
+    others = {"/ABSOLUTE/CHECKOUT": str(ROOT), "/ABSOLUTE/federated": str(folder), "9093": str(free_port()),
+              "for n in 0 1 2;": f"for n in {' '.join(map(str, range(nodes)))};",
+              "--port 909$((n + 4))": f"--port $(echo {' '.join(str(free_port()) for _ in range(nodes))} "
+                                      "| cut -d' ' -f$((n + 1)))",
+              'setting="cpp2" rounds=10 nodes=3': f'setting="cpp5" rounds={rounds} nodes={nodes}'}
+    for printed, here in others.items():
+        assert printed in block
+        block = block.replace(printed, here)
+    return block
+
+
+def kill(leader, words):
+    """Ends the process of a session whose command line has these words, and all that it started."""
+    lines = subprocess.run(["ps", "-eww", "-o", "pid=,ppid=,sid=,args="], capture_output=True, text=True, check=True,
+                           env=os.environ | {"COLUMNS": ""}).stdout
+    known = [(int(pid), int(parent), args) for pid, parent, sid, args in
+             (line.split(None, 3) for line in lines.splitlines()) if int(sid) == leader]
+    doomed = {pid for pid, _, args in known if words in args}
+    assert doomed, known
+    while more := {pid for pid, parent, _ in known if parent in doomed} - doomed:
+        doomed |= more
+    for pid in doomed:
+        os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.slow
-def test_a_deployment_over_tls_with_a_dead_node_and_a_lying_one_ends_in_a_bundle(tmp_path):
-    """Five authenticated SuperNodes; one is killed after the first round, one lies in another phase each round, until
-    it has lied in all."""
+def test_a_deployment_by_the_documented_commands_with_a_dead_node_and_a_lying_one_is_served(tmp_path):
+    """Five authenticated SuperNodes over TLS; one is killed after the first round, one lies in another phase each
+    round, until it has lied in all."""
     assert sorted(LIE_IN) == sorted(PHASES)
     text = small_world.TEXT.replace(
         'settings = ["cpp2"]\nserved = "cpp2"\nrounds = 3\nclients = 8',
@@ -100,13 +126,15 @@ def test_a_deployment_over_tls_with_a_dead_node_and_a_lying_one_ends_in_a_bundle
     folder, lies, lied = out.out / "federated", tmp_path / "lies", tmp_path / "lied"
     prepare.prepare(parse(text), out, folder)
     lies.mkdir()
+    home.mkdir()
     (lies / "sitecustomize.py").write_text(LIES)
-    liar = {"PYTHONPATH": f"{lies}{os.pathsep}{ROOT}", "LIE_IN": ",".join(LIE_IN), "LIED": str(lied)}
+    (home / "deploy.sh").write_text(documented(folder, NODES, len(LIE_IN)))
+    lying = {"PYTHONPATH": f"{lies}{os.pathsep}{ROOT}", "LIE_IN": ",".join(LIE_IN), "LIAR": str(LIAR),
+             "LIED": str(lied)}
     run = folder / "runs" / "cpp5-flower"
-    with deployment(home, NODES, {LIAR: liar}) as nodes:
-        flwr(home, "run", str(ROOT), NAME, "-c", f'folder="{folder}" setting="cpp5" rounds={len(LIE_IN)} nodes={NODES}')
+    with process(home, "commands", "/bin/bash", "-e", "deploy.sh", more=lying) as commands:
         wait_for_file(run / "model.safetensors", 900, home)
-        os.killpg(nodes[KILLED].pid, signal.SIGKILL)
+        kill(commands.pid, f"partition-id={KILLED}")
         wait_for_file(run / summary.FILE, 1500, home)
     assert set(lied.read_text().split()) == set(PHASES)
     found = summary.required(run, ServerAppSummary, "flwr run")
@@ -117,10 +145,21 @@ def test_a_deployment_over_tls_with_a_dead_node_and_a_lying_one_ends_in_a_bundle
     assert found.history[-1].abandoned  # what was opened with its words is no sum: it is found and left out
     assert found.history[-1].clients == NODES - 2
     assert found.auc_validation is not None
-    made = subprocess.run(
-        [sys.executable, "-m", "sluice.cli", "federate", str(tmp_path / "small.toml"), "--out", str(out.out),
-         "--deployed", "cpp5"], env=environment(home), capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    funnel = Funnel(LoadedBundle.load(out.bundle))
-    query = RankQuery("nobody", 5, {"city": small_world.key("city", 3)}, recent_items=(small_world.key("item", 7),))
-    assert len(funnel.rank(query, Deadline(10.0)).items) == 5
+    assert found.predicted_over_observed is not None
+    assert 1 / 3 < found.predicted_over_observed < 3
+    sluice(home, "federate", str(tmp_path / "small.toml"), "--out", str(out.out), "--deployed", "cpp5")
+    port = free_port()
+    with process(home, "server", "sluice", "serve", str(out.bundle), "--port", str(port)):
+        wait_for_port(port, home / "server.log", 120)
+        said = sluice(home, "rank", "--user", "nobody", "--target", f"127.0.0.1:{port}", "--limit", "5", "--context",
+                      f"city={small_world.key('city', 3)}", "--recent", small_world.key("item", 7), "--timeout", "10",
+                      "--json")
+    assert len(json.loads(said.splitlines()[-1])["items"]) == 5
+
+
+def sluice(home, *arguments):
+    """What the command prints."""
+    done = subprocess.run([sys.executable, "-m", "sluice.cli", *arguments], env=environment(home), text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
