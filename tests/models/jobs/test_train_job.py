@@ -205,7 +205,9 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     progress: list[tuple[str, int, int]] = []
     again = train_models(config(models=("dnn",)), out, force=True, on_progress=lambda *entry: progress.append(entry))
     assert {what for what, _, _ in progress} == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
-    assert all(0 < done <= total for _, done, total in progress)
+    assert all(0 <= done <= total for _, done, total in progress)
+    last = {what: (done, total) for what, done, total in progress}
+    assert all(0 < done <= total for done, total in last.values())  # a model may stop early
     for name in ("auc", "log_loss", "ece"):
         assert getattr(again.models["dnn"], name) == getattr(trained[1].models["dnn"], name)
     assert again.two_tower is not None
