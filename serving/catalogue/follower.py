@@ -149,8 +149,8 @@ class Follower:
             self._current = asked
             return False
         show([change for _, change in found])
-        self.applied = found[-1][0]
         self._note_delays([change for _, change in found])
+        self.applied = found[-1][0]
         if len(found) < AT_ONCE:
             self._current = asked
         return len(found) == AT_ONCE
