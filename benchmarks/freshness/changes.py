@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from types import TracebackType
 
 import numpy as np
@@ -21,7 +19,6 @@ KINDS = ("bid", "stock", "withdraw", "upsert")
 SHARES = (0.75, 0.15, 0.05, 0.05)
 NEW = 0.5  # of the upserts
 LOOK_SECONDS = 0.05  # looking takes the server's time, too
-PRIORITY = 10  # Linux's nice value
 
 
 class DrawnChanges:
@@ -60,12 +57,6 @@ def send(client: CatalogClient, kind: str, changes: list[ItemChange]) -> pb.Chan
     return method(changes)
 
 
-def at_low_priority() -> None:
-    """This thread, and those that it starts."""
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY)
-
-
 class Updater:
     """While it is open, `per_second` changes are sent in batches of `size`, at their times whatever the server does.
     `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time."""
@@ -94,7 +85,6 @@ class Updater:
             thread.join()
 
     def _send(self) -> None:
-        at_low_priority()
         with CatalogClient(self._target) as client:
             for due in self._times():
                 if self._stop.wait(max(due - time.monotonic(), 0.0)):
@@ -117,7 +107,6 @@ class Updater:
             due += self._gap
 
     def _watch(self) -> None:
-        at_low_priority()
         clients = [CatalogClient(self._target) for _ in range(self._watchers)]
         while not self._stop.wait(LOOK_SECONDS):
             sequence, begun = self._last

@@ -5,8 +5,7 @@
 
 A real `sluice serve --fresh` of the synthetic world of `sluice bench funnel`, asked by a generator of its own, first
 undisturbed, then beside the changes, then with all of them made and none coming: three in four are bids, the others
-stock, withdrawals, and items new or described anew. Who sends the changes, and looks for them, has low priority: in
-life it is another machine.
+stock, withdrawals, and items new or described anew.
 
     updates_per_second    changes that were acknowledged
     visible_p99_s         from sending a batch until the workers behind several connections show it
