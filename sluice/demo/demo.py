@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from rich.console import Console
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError, SluiceError
+from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.bundle import ParityFigures
 from contracts.summaries.crosses import CrossesSummary
@@ -30,6 +32,8 @@ from sluice.run.progress import show_progress
 from sluice.run.side_lane import SideLane
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from pipelines.marketplace.truth import Truth
     from sluice.demo.evaluate_slates import ServedVisits
 
@@ -78,7 +82,7 @@ def run_demo(
                                ends_with_us=not keep_serving)
         try:
             with show_progress(console, "requests and slates"):
-                run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS)
+                run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS, lane)
             with show_progress(console, "the end of what was left to the process beside"):
                 lane.wait()
         except BaseException:  # nobody would be told which process serves on
@@ -101,13 +105,18 @@ def run_demo(
     return run
 
 
-def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, count: int) -> RunSummary:
+def _evaluated(
+    run: RunSummary, config: Config, out: Artifacts, target: str, count: int, lane: SideLane
+) -> RunSummary:
     """The models and pre-ranker of the run, and the slates of its server, against the truth."""
     from sluice.demo import live_requests, oracle
+    from sluice.demo.evaluate_prerank import slates_behind
     from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
 
-    truth = _truth_of_test(config, out)
-    visits = serve_visits(config, out, truth, target, count)
+    truth, length = _truth_of_test(config, out), config.serve.default_limit
+    asked = live_requests.sample_visits(out, FeatureSpec.read(out.encoding), count, config.seed)
+    dear = lane.submit(slates_behind, "full_ranker", asked, length, out) if run.prerank else None
+    visits = serve_visits(config, out, truth, target, asked)
     best = oracle.best_auc(truth, out)
     models = {
         name: EvaluatedRanker(
@@ -118,7 +127,7 @@ def _evaluated(run: RunSummary, config: Config, out: Artifacts, target: str, cou
         "models": models,
         "slate": evaluate_slates(visits, config),
         "serving": live_requests.figures(list(visits.served.values())),
-        "prerank": run.prerank and _evaluated_prerank(run.prerank, visits, out),
+        "prerank": run.prerank and dear and _evaluated_prerank(run.prerank, visits, dear, out),
     })
 
 
@@ -149,11 +158,17 @@ def _evaluated_crosses(searched: CrossesSummary, truth: Truth, best: float) -> E
     return EvaluatedCrosses(**dict(searched), **dict(evaluation))
 
 
-def _evaluated_prerank(chosen: PrerankSummary, visits: ServedVisits, out: Artifacts) -> EvaluatedPrerank:
-    from sluice.demo.evaluate_prerank import decoys_kept, evaluate_prerank
+def _evaluated_prerank(
+    chosen: PrerankSummary, visits: ServedVisits, dear: Future[list[np.ndarray]], out: Artifacts
+) -> EvaluatedPrerank:
+    """`dear`: the slates of the ranker on everything, which the process beside makes."""
+    from sluice.demo.evaluate_prerank import KINDS, decoys_kept, evaluate_prerank, slates_behind
 
+    length = visits.markets[0].length
+    found = {kind: dear.result() if kind == "full_ranker" else slates_behind(kind, visits.visits, length, out)
+             for kind in KINDS}
     return EvaluatedPrerank(
-        **dict(chosen), decoys_kept=decoys_kept(chosen.kept), slates=evaluate_prerank(visits, out))
+        **dict(chosen), decoys_kept=decoys_kept(chosen.kept), slates=evaluate_prerank(found, visits.markets))
 
 
 def require_sound(serving: ServingFigures | None, parity: ParityFigures | None) -> None:

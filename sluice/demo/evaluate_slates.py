@@ -32,10 +32,11 @@ class ServedVisits:
     served: dict[str, Served]
 
 
-def serve_visits(config: Config, out: Artifacts, truth: Truth, target: str, count: int) -> ServedVisits:
-    """Asks the server at `target` for each of `count` visits with and without re-ranking."""
+def serve_visits(
+    config: Config, out: Artifacts, truth: Truth, target: str, visits: Sequence[Visit]
+) -> ServedVisits:
+    """Asks the server at `target` for each of the visits with and without re-ranking."""
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
-    visits = live_requests.sample_visits(out, bundle.spec, count, config.seed)
     with RankingClient(target) as client:
         client.wait_ready(10)
         served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
