@@ -42,7 +42,7 @@ def sections(events: int) -> Sections:
         "serve": {"default_limit": 8},
         # Each limit lies far from an ordinary day and from the mishap that it is there for, in standard errors of so
         # small a day: `python -m sluice.airflow_demo.rehearsal` shows how far.
-        "gate": {"margin": 0.03, "max_miscalibration": 0.6, "max_latency_ratio": 2.0},
+        "gate": {"margin": 0.03, "max_miscalibration": 0.6, "max_latency_ratio": 4.0},
         "quality": {"psi_floor": 0.5, "rows_floor": 1.0,  # a third more rows on the first day that is served
                     "limits": {"label_rate": [0.01, 0.3], "psi.weekday": 50.0, "churn.weekday": 2.0}},  # one a day
         "watch": {"click_wait": "3s", "min_answers": 200, "max_miscalibration": 1.0,
