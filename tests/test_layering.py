@@ -115,7 +115,7 @@ ROOMS = {
     "serving.server":
         "access admission batches bundle catalogue events metrics request response_log stages users why_not",
     "serving.stages": "bundle request rules",
-    "serving.users": "events redis_store request",
+    "serving.users": "embedded_store events redis_store request",
     "serving.vector_search": "",
     "serving.why_not": "bundle request stages",
     "serving.workers": "access server",

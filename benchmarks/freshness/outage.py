@@ -33,17 +33,21 @@ class OutageFigures(NamedTuple):
     load: LoadFigures
 
 
+def drawn_row(draw: np.random.Generator) -> UserRow:
+    """Of a user of the world."""
+    values = {f"user{field}": f"v{draw.integers(0, VALUES)}" for field in range(8)}
+    numbers = {f"user_count{field}": float(draw.normal(4, 3)) for field in range(3)}
+    history = [f"v{value}" for value in draw.integers(0, VALUES, RECENT)]
+    recent = [f"i{item}" for item in draw.integers(0, 1000, RECENT)]
+    return UserRow({**values, **numbers, "history": history}, recent)
+
+
 def put_users(store: RedisProcess) -> None:
     """A row for every user of the world, later than its bundle's."""
     draw, version = np.random.default_rng(3), Version(name="bench", buckets=8, rows=USERS, published=datetime.now(UTC))
     with store.client() as client, client.pipeline(transaction=False) as pipe:
         for number in range(USERS):
-            values = {f"user{field}": f"v{draw.integers(0, VALUES)}" for field in range(8)}
-            numbers = {f"user_count{field}": float(draw.normal(4, 3)) for field in range(3)}
-            history = [f"v{value}" for value in draw.integers(0, VALUES, RECENT)]
-            recent = [f"i{item}" for item in draw.integers(0, 1000, RECENT)]
-            row = UserRow({**values, **numbers, "history": history}, recent)
-            pipe.hset(version.bucket(key_of(f"u{number}")), f"u{number}", write_row(row))
+            pipe.hset(version.bucket(key_of(f"u{number}")), f"u{number}", write_row(drawn_row(draw)))
         pipe.set(CURRENT, version.model_dump_json())
         pipe.execute()
 

@@ -177,7 +177,7 @@ class Serve(Section):
         3.0, ge=0, description="of every deadline kept for the answer's way back, besides what writing it takes"
     )
     user_store_ms: float = Field(
-        20.0, gt=0, description="a shared store of users has so long to answer; then the bundle's row does"
+        20.0, gt=0, description="a store of users has so long to answer; then the bundle's row does"
     )
     max_queue: int = Field(64, ge=1, description="requests that may wait in one process; more are refused at once")
     queue_ms: int = Field(2000, ge=1, description="a request that waits longer is refused")

@@ -32,8 +32,11 @@ def opened(path: Path, schema: str) -> sqlite3.Connection:
             try:
                 return _connected(path, schema)
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF not in BUSY or time.monotonic() > until:
+                if not is_busy(error):
                     raise
+                if time.monotonic() > until:
+                    raise DataError(f"another process writes to {path} for more than {BUSY_SECONDS:g} s; wait for its "
+                                    "end, and try again") from None
                 time.sleep(LOOK_AGAIN_SECONDS)
     except (sqlite3.Error, OSError) as error:
         raise DataError(f"{path} cannot be opened as the server's store ({error}); give a folder that this user may "
@@ -45,13 +48,27 @@ def _connected(path: Path, schema: str) -> sqlite3.Connection:
     to wait could be a deadlock: the caller begins anew."""
     database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
-        for setting in ("busy_timeout = 10000", "journal_mode = WAL", "synchronous = FULL"):
+        for setting in (f"busy_timeout = {round(1000 * BUSY_SECONDS)}", "journal_mode = WAL", "synchronous = FULL"):
             database.execute(f"PRAGMA {setting}").fetchall()
         database.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
     except BaseException:
         database.close()
         raise
     return database
+
+
+def reading(path: Path, seconds: float) -> sqlite3.Connection:
+    """Of a file that is there, and is not written; who finds it locked waits so long. For one thread at a time. Raises
+    sqlite3.Error where it cannot be opened."""
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=seconds, isolation_level=None,
+                               check_same_thread=False)
+    database.execute("PRAGMA query_only = ON").fetchall()
+    return database
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Others hold the file: it may be asked again."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in BUSY  # an error of Python's own has none
 
 
 def keep_pages(database: sqlite3.Connection) -> None:

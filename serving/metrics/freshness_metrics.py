@@ -33,11 +33,11 @@ class FreshnessMetrics:
                                "bundle was, of those with any.", buckets=AGES, registry=registry)
 
         self._store_published = Gauge(
-            "sluice_user_store_published_timestamp_seconds", "As of when the shared store's tables of users are.",
+            "sluice_user_store_published_timestamp_seconds", "As of when the store's tables of users are.",
             registry=registry, multiprocess_mode="livemin")
-        self._store_down = Gauge("sluice_user_store_down", "1 while the shared store of users cannot be read, in any "
+        self._store_down = Gauge("sluice_user_store_down", "1 while the store of users cannot be read, in any "
                                  "process.", registry=registry, multiprocess_mode="livemax")
-        self._store_failures = Counter("sluice_user_store_failures_total", "Reads of the shared store of users without "
+        self._store_failures = Counter("sluice_user_store_failures_total", "Reads of the store of users without "
                                        "an answer in time.", registry=registry)
         self._known_failures = 0
 

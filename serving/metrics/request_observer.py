@@ -157,8 +157,8 @@ def exporter_wanted() -> str:
 @dataclass(frozen=True)
 class Watched:
     """What is asked how it stands: the `queue` for requests that wait and the seconds of the oldest, the log of
-    `answers` where there is one, `lag` for the seconds that the catalogue is behind, and the shared store of
-    `users`, where there is one."""
+    `answers` where there is one, `lag` for the seconds that the catalogue is behind, and the store of `users`,
+    where there is one."""
 
     manifest: Manifest
     queue: Callable[[], tuple[int, float]]

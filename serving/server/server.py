@@ -47,7 +47,8 @@ from serving.server.gone_callers import leave_out_gone_callers
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from serving.users.online_users import OnlineUsers
-from serving.users.redis_users import RedisUsers, known_until
+from serving.users.user_reader import UserReader, known_until
+from serving.users.user_store import tables_of
 
 GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
@@ -65,8 +66,8 @@ class ServerSettings:
     process alone; otherwise the port is shared with other workers and with successors, and every connection is asked to
     come again after so long, without harm to its requests: so a process that is replaced is left by its callers (see
     serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of what changes between
-    bundles, None where nothing does; `user_store` the address of a Redis with users of a later day, `event_stream` of
-    one whose stream brings events, None without.
+    bundles, None where nothing does. `user_store` is where users of a later day are: the address of a Redis, or a
+    folder, None for that of `fresh`; `event_stream` the address of a Redis whose stream brings events, None without.
     """
 
     host: str = "127.0.0.1"
@@ -111,13 +112,15 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     collect_in_pieces()
 
 
-def shared_users(address: str | None, bundle: LoadedBundle) -> RedisUsers | None:
-    """None without an address. Raises ConfigError where it is none."""
-    if address is None:
+def stored_users(settings: ServerSettings, bundle: LoadedBundle) -> UserReader | None:
+    """None where nothing is kept. Raises ConfigError where the store has no address."""
+    seconds = bundle.settings.serve.user_store_ms / 1000
+    tables = tables_of(settings.user_store, settings.fresh, seconds)
+    if tables is None:
         return None
     features, metrics = bundle.event_features, bundle.manifest.metrics
     known = known_until(features.published if features else None, metrics.data_until if metrics else None)
-    return RedisUsers(address, bundle.encoder, known, bundle.settings.serve.user_store_ms / 1000)
+    return UserReader(tables, bundle.encoder, known, seconds)
 
 
 class Server:
@@ -146,8 +149,8 @@ class Server:
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
                                  settings.event_stream)
         self._catalog = CatalogServicer(catalogue, serve, who)
-        self._shared = shared_users(settings.user_store, bundle)
-        users = OnlineUsers(self._shared, self._events.users) if self._shared else self._events.users
+        self._stored = stored_users(settings, bundle)
+        users = OnlineUsers(self._stored, self._events.users) if self._stored else self._events.users
         self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users)
         if catalogue is not None:
             catalogue.follower.lulls = self._servicer.lulls
@@ -161,9 +164,9 @@ class Server:
         self._add_services()
         bound = await self._listen()
         tasks = [asyncio.create_task(self._health.watch_answers())]
-        if self._shared is not None:
-            await self._shared.look()
-            tasks.append(asyncio.create_task(self._shared.follow()))
+        if self._stored is not None:
+            await self._stored.look()
+            tasks.append(asyncio.create_task(self._stored.follow()))
         for service in ("", SERVICE):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         tasks.append(asyncio.create_task(watch(self._observer, self._watched)))
@@ -176,9 +179,9 @@ class Server:
     @property
     def _watched(self) -> Watched:
         follower = self._catalogue.follower if self._catalogue else None
-        shared = self._shared
+        stored = self._stored
         return Watched(self._manifest, lambda: self._servicer.queue, self._answers,
-                       (lambda: follower.lag) if follower else None, (lambda: shared.state) if shared else None)
+                       (lambda: follower.lag) if follower else None, (lambda: stored.state) if stored else None)
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server, self._calls.take)
@@ -220,8 +223,8 @@ class Server:
         self._catalog.close()
         self._servicer.close()
         self._events.close()
-        if self._shared is not None:
-            await self._shared.close()
+        if self._stored is not None:
+            await self._stored.close()
 
     async def _take_in(self) -> None:
         """Waits until no request is handed over for a while: a stopping gRPC cancels those that it still holds."""

@@ -2,7 +2,7 @@
 
     closed ── LIMIT failures in a row, or a failed look ──▶ open ── the next look succeeds ──▶ closed
 
-Looks come from one task of the process (serving/users/redis_users.py), whatever the load: a store that comes back is
+Looks come from one task of the process (serving/users/user_reader.py), whatever the load: a store that comes back is
 met by one question a process, and by requests only after that.
 """
 

@@ -1,4 +1,4 @@
-"""What is known of a user beyond the bundle: the row of a shared store, and after it the events of the host.
+"""What is known of a user beyond the bundle: the row of a store, and after it the events of the host.
 
     values    counters of events where they are whole, else the store's row, else the bundle's
     recent    clicks since the tables were published, then the tables' list
@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 
 from serving.events.event_users import NAME, EventUsers
 from serving.request.query import Fallback, FreshUser, StageReport, StageStatus
-from serving.users.redis_users import RedisUsers, UserLookup
+from serving.users.user_reader import UserLookup, UserReader
 
 
 class OnlineUsers:
     """`events` None: this server keeps none."""
 
-    def __init__(self, tables: RedisUsers, events: EventUsers | None) -> None:
+    def __init__(self, tables: UserReader, events: EventUsers | None) -> None:
         self._tables, self._events = tables, events
 
     async def read(self, user: str, left: float = math.inf, who: Callable[[], str] = str) -> FreshUser:

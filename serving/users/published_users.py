@@ -1,9 +1,10 @@
-"""A day's users as they lie in a Redis or Valkey: one version, switched as a whole.
+"""A day's users as they lie in a store: one version, switched as a whole. In a Redis or Valkey:
 
     sluice:users:current            JSON of the Version that is read
     sluice:users:NAME:BUCKET        a hash, user -> JSON of a row; BUCKET = CRC-32 of the user modulo `buckets`
 
-Buckets bound what is renamed, expired or freed at once; a user is one HGET.
+Buckets bound what is renamed, expired or freed at once; a user is one HGET. In a folder of the host: see
+serving/users/embedded_tables.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ CURRENT, LOCK = "sluice:users:current", "sluice:users:publishing"
 FORMAT = 1
 ROWS_OF_A_BUCKET = 1_000
 LARGEST_ROW = 1 << 20  # bytes: ten milliseconds of whoever reads it
+
+
+Rows = list[tuple[bytes, str]]  # users and their rows, as `write_row` writes them
 
 
 class Version(BaseModel):

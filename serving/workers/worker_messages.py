@@ -21,7 +21,7 @@ class _Message(BaseModel):
 class WorkerSettings(BaseModel):
     """What to serve and where. `answers` is the folder of the response log, None for none; connections are asked to
     come again after `connection_seconds`. `fresh` is the folder of what changes between bundles, `user_store` the
-    address of a Redis with users of a later day, `event_stream` of one whose stream brings events."""
+    address of a Redis, or a folder, with users of a later day, `event_stream` of one whose stream brings events."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -51,8 +51,9 @@ def serve(
         Path | None, typer.Option(help="keep what happens between two bundles in this folder, and use it at once")
     ] = None,
     user_store: Annotated[
-        str | None, typer.Option(envvar="SLUICE_USER_STORE", metavar="ADDRESS", help="a Redis or Valkey, redis://HOST:PORT,"
-                                 " that `sluice publish-features` writes users into")
+        str | None, typer.Option(envvar="SLUICE_USER_STORE", metavar="PLACE", help="what `sluice publish-features` "
+                                 "writes users into: a folder, that of --fresh where not given, or a Redis or Valkey, "
+                                 "redis://HOST:PORT")
     ] = None,
     event_stream: Annotated[
         str | None, typer.Option(envvar="SLUICE_EVENT_STREAM", metavar="ADDRESS", help="with --fresh: a Redis, or"
@@ -95,17 +96,19 @@ def serve(
 
 
 def stores(user_store: str | None, event_stream: str | None, fresh: Path | None) -> dict[str, str | None]:
-    """Both addresses, by name. Raises ConfigError where one is none, or events have no place."""
-    found = {"user_store": user_store, "event_stream": event_stream}
-    if any(found.values()):
+    """Both places, by name. Raises ConfigError where one is none, or events have no place."""
+    if user_store is not None:
+        from serving.users.user_store import place_of
+
+        place_of(user_store)
+    if event_stream is not None:
         from contracts.errors import ConfigError
         from serving.redis_store.address import check_address
 
-        for address in filter(None, found.values()):
-            check_address(address)
-        if event_stream and fresh is None:
+        check_address(event_stream)
+        if fresh is None:
             raise ConfigError("--event-stream records events, which needs a folder to keep them: give --fresh FOLDER")
-    return found
+    return {"user_store": user_store, "event_stream": event_stream}
 
 
 def serve_as_told(

@@ -1,4 +1,4 @@
-"""What hosts share in a Redis or Valkey: a day's users, and the stream of events."""
+"""Stores beside the bundle: a day's users, in a folder or a Redis that hosts share, and the stream of events."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from sluice.commands.command import AsJson, RunFolder, command, show
 def publish_features(
     out: RunFolder,
     store: Annotated[
-        str, typer.Option(envvar="SLUICE_USER_STORE", metavar="ADDRESS", help="a Redis or Valkey: redis://HOST:PORT/DB")
+        str, typer.Option(envvar="SLUICE_USER_STORE", metavar="PLACE", help="what a server has as --fresh, or a Redis"
+                          " or Valkey that servers share: redis://HOST:PORT/DB")
     ],
     keep_seconds: Annotated[
-        int, typer.Option(min=10, help="how long the version that was read before stays for who still reads it")
+        int, typer.Option(min=10, help="how long a Redis keeps the version that was read before for who still reads it")
     ] = 3600,
     as_json: AsJson = False,
 ) -> None:
-    """Write a run's online table of users into a store that servers share; they change to it as one version.
+    """Write a run's online table of users into a store of running servers; they change to it as one version.
 
-    Example: sluice publish-features out/demo --store redis://127.0.0.1:6379/0
+    Example: sluice publish-features out/demo --store out/fresh
     """
     from contracts.artifacts import Artifacts
     from serving.users.user_publisher import publish_users

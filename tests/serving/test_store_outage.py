@@ -24,8 +24,9 @@ from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from serving.users.circuit_breaker import LIMIT
 from serving.users.online_users import OnlineUsers
-from serving.users.redis_users import NOT_IN_TIME, RedisUsers
+from serving.users.redis_tables import RedisTables
 from serving.users.user_publisher import publish_users
+from serving.users.user_reader import NOT_IN_TIME, UserReader
 from sluice.demo.server_process import ServerProcess
 from tests.serving.running_redis import needs_redis
 
@@ -107,7 +108,7 @@ def test_a_caller_in_a_hurry_is_answered_in_time_and_closes_the_store_to_nobody(
     publish_users(trained, store.address)
 
     async def run() -> None:
-        users = RedisUsers(store.address, loaded.encoder, None, PATIENCE)
+        users = UserReader(RedisTables(store.address, PATIENCE), loaded.encoder, None, PATIENCE)
         await users.look()
         serve = Serve(deadline_ms=round(1000 * PATIENCE), max_deadline_ms=round(1000 * PATIENCE))
         servicer = RankingServicer(Funnel(loaded), loaded.manifest, serve, users=OnlineUsers(users, None))

@@ -3,13 +3,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from sqlite3 import IntegrityError
+from sqlite3 import IntegrityError, OperationalError
 from threading import Barrier
 
 import pytest
 
 from contracts.errors import DataError
-from serving.embedded_store.database import opened, transaction
+from serving.embedded_store import database
+from serving.embedded_store.database import opened, reading, transaction
 from tests import small_disk
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS notes (text TEXT NOT NULL) STRICT"
@@ -59,6 +60,25 @@ def test_a_file_that_is_no_data_base_is_refused_with_its_name(tmp_path: Path) ->
     path.write_bytes(b"something else entirely" * 100)
     with pytest.raises(DataError, match=r"notes\.sqlite cannot be opened"):
         opened(path, SCHEMA)
+
+
+def test_a_file_that_another_process_writes_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "notes.sqlite"
+    with closing(opened(path, SCHEMA)) as other, transaction(other):
+        monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+        with pytest.raises(DataError, match="another process writes"):
+            opened(path, SCHEMA)
+
+
+def test_who_reads_makes_no_file_and_writes_none(tmp_path: Path) -> None:
+    path = tmp_path / "no%tes?.sqlite"
+    with pytest.raises(OperationalError, match="unable to open"):
+        reading(path, 0.0)
+    opened(path, SCHEMA).close()
+    with closing(reading(path, 0.0)) as found:
+        assert found.execute("SELECT * FROM notes").fetchall() == []
+        with pytest.raises(OperationalError, match="readonly"):
+            found.execute("INSERT INTO notes VALUES ('one')")
 
 
 FULL = """

@@ -9,7 +9,8 @@ from serving.request.query import Fallback, StageReport, StageStatus
 from serving.stages.request_run import OVERRAN
 from serving.stages.rerank import NO_TIME
 from serving.stages.scoring_stage import cut_status
-from serving.users.redis_users import NO_TABLES, NOT_IN_TIME
+from serving.users.user_reader import NOT_IN_TIME
+from serving.users.user_tables import NO_TABLES
 
 
 @pytest.mark.parametrize(("cause", "word"), [

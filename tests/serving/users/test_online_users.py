@@ -12,7 +12,7 @@ from contracts.features.encoding import Encoded
 from serving.events.event_users import EventUsers
 from serving.request.query import Fallback, FreshUser, StageStatus, StoredUser
 from serving.users.online_users import OnlineUsers
-from serving.users.redis_users import UserLookup
+from serving.users.user_reader import UserLookup
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
 ROW = StoredUser(Encoded(np.zeros((1, 2), np.int32), np.zeros((1, 1), np.float32)), ("stored",))

@@ -38,6 +38,10 @@ def test_a_stream_needs_a_folder_and_both_stores_an_address(tmp_path):
             stores(users, events, tmp_path)
 
 
+def test_the_store_of_users_may_be_a_folder(tmp_path):
+    assert stores(str(tmp_path / "users"), None, None)["user_store"] == str(tmp_path / "users")
+
+
 @pytest.mark.parametrize(("host", "lines"), [("0.0.0.0", 2), ("127.0.0.1", 0)])
 def test_what_stands_open_is_said_loudly(host, lines, caplog):
     open_doors(host, Doors())

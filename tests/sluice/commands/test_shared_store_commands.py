@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -45,7 +47,17 @@ def test_features_are_published_and_events_replayed(tmp_path: Path) -> None:
         assert done.stdout.startswith("host-")
 
 
+def test_features_are_published_into_a_folder(tmp_path: Path) -> None:
+    a_run(tmp_path / "out")
+    words = ["publish-features", str(tmp_path / "out"), "--store", str(tmp_path / "fresh"), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 2
+    with closing(sqlite3.connect(tmp_path / "fresh" / "users.db")) as found:
+        assert [user for (user,) in found.execute("SELECT user FROM users ORDER BY user")] == [b"a", b"b"]
+
+
 def test_what_is_no_address_is_said() -> None:
     done = CliRunner().invoke(app, ["publish-features", "out", "--store", "redis://me:secret@store"])
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "secret" not in done.output

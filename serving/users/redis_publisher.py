@@ -1,0 +1,82 @@
+"""One version of users into a Redis or Valkey.
+
+Rows are written beside those that are read, and expire by themselves should the writer die. Then, in one transaction,
+the new version becomes the one that is read, and the old one gets `keep` seconds for who still reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import redis
+from redis.exceptions import LockError, LockNotOwnedError, RedisError
+
+from contracts.errors import DataError
+from contracts.shown import short
+from serving.redis_store.address import waiting_client
+from serving.users.published_users import CURRENT, LOCK, Rows, Version, read_version
+
+DRAFT_SECONDS = 86_400  # that the rows of a writer that died stay
+LOCK_SECONDS = 60.0
+
+
+def publish(address: str, version: Version, rows: Iterator[Rows], keep: int) -> str | None:
+    """The name of the version before. Raises DataError while another one publishes, and where the store fails."""
+    client = waiting_client(address)
+    try:
+        with client.lock(LOCK, timeout=LOCK_SECONDS, blocking=False) as lock:
+            for some in rows:
+                _write(client, version, some)
+                lock.reacquire()
+            return _switch(client, version, keep)
+    except LockNotOwnedError:
+        raise DataError(f"the store forgot whose turn it is: it was emptied, evicts keys, or this run stood still for "
+                        f"{LOCK_SECONDS:g} s; give it memory, and publish again") from None
+    except LockError as error:
+        raise DataError(f"another `sluice publish-features` writes to this store ({error}); wait for its end") from None
+    except RedisError as error:
+        raise DataError(f"the store failed ({short(str(error))}); what was read before is still read: publish "
+                        "again") from None
+    finally:
+        client.close()
+
+
+def _write(client: redis.Redis, version: Version, rows: Rows) -> None:
+    hashes: dict[str, dict[bytes, str]] = {}
+    for user, told in rows:
+        hashes.setdefault(version.bucket(user), {})[user] = told
+    with client.pipeline(transaction=False) as pipe:
+        for bucket, of_bucket in hashes.items():
+            pipe.hset(bucket, mapping=of_bucket)  # type: ignore[arg-type]
+            pipe.expire(bucket, DRAFT_SECONDS)
+        pipe.execute()
+
+
+def _switch(client: redis.Redis, version: Version, keep: int) -> str | None:
+    """The name of the version before. Raises DataError where rows are missing."""
+    with client.pipeline(transaction=False) as pipe:
+        for key in version.hashes():
+            pipe.hlen(key)
+        written = sum(pipe.execute())
+    if written != version.rows:
+        raise DataError(f"the store holds {written} users of {version.rows} (evicted, or a key twice); what was read "
+                        "before is still read: give it memory, and publish again")
+    before = _before(client)
+    with client.pipeline(transaction=True) as pipe:
+        for key in version.hashes():
+            pipe.persist(key)
+        for key in before.hashes() if before else ():
+            pipe.expire(key, keep)
+        pipe.set(CURRENT, version.model_dump_json())
+        pipe.execute()
+    return before.name if before else None
+
+
+def _before(client: redis.Redis) -> Version | None:
+    told = client.get(CURRENT)
+    if told is None:
+        return None
+    try:
+        return read_version(told)  # type: ignore[arg-type]
+    except DataError:  # of another release: it stays until somebody removes it
+        return None
