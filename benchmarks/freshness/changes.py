@@ -10,6 +10,7 @@ from types import TracebackType
 
 import numpy as np
 
+from benchmarks.freshness.merges import Look
 from benchmarks.serving.funnel import VALUES
 from serving.proto import sluice_pb2 as pb
 from serving.server.catalog_client import CatalogClient, ItemChange
@@ -59,7 +60,9 @@ def send(client: CatalogClient, kind: str, changes: list[ItemChange]) -> pb.Chan
 
 class Updater:
     """While it is open, `per_second` changes are sent in batches of `size`, at their times whatever the server does.
-    `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time."""
+    `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time; `looks`
+    what each of them said of its merges. `withdrawn` are items of which the last that was sent is an acknowledged
+    withdrawal, `sequence` is the highest number acknowledged."""
 
     def __init__(self, target: str, drawn: DrawnChanges, per_second: float, size: int, watchers: int) -> None:
         self._target, self._drawn, self._gap, self._size = target, drawn, size / per_second, size
@@ -68,9 +71,15 @@ class Updater:
         self.visible: list[float] = []
         self.recalls: list[float] = []
         self.status: list[pb.CatalogStatus] = []
+        self.looks: list[list[Look]] = [[] for _ in range(watchers)]
+        self.withdrawn: set[str] = set()
         self._last = (0, 0.0)
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._watch)]
+
+    @property
+    def sequence(self) -> int:
+        return self._last[0]
 
     def __enter__(self) -> Updater:
         for thread in self._threads:
@@ -91,12 +100,15 @@ class Updater:
                     return
                 kind, changes = self._drawn.batch(self._size)
                 begun = time.monotonic()
+                self.withdrawn -= {change.item for change in changes if kind == "upsert"}
                 try:
                     answer = send(client, kind, changes)
                 except RankingFailed as error:
                     self.outcomes[error.code] += len(changes)
                     continue
                 self.sent += len(changes)
+                if kind == "withdraw":
+                    self.withdrawn |= {one.item_id for one in answer.results if one.outcome == pb.ChangeResult.APPLIED}
                 self.outcomes.update(pb.ChangeResult.Outcome.Name(one.outcome) for one in answer.results)
                 self._last = (answer.sequence, begun)
 
@@ -113,6 +125,8 @@ class Updater:
             waiting = set(range(self._watchers)) if sequence else set[int]()
             while waiting and not self._stop.wait(LOOK_SECONDS):
                 self.status = [client.status() for client in clients]
+                for looks, status in zip(self.looks, self.status, strict=True):
+                    looks.append(Look(time.monotonic(), status.merges, status.unmerged_items))
                 waiting = {place for place in waiting if self.status[place].applied_sequence < sequence}
             if sequence and not waiting:
                 self.visible.append(time.monotonic() - begun)

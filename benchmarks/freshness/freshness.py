@@ -11,6 +11,10 @@ stock, withdrawals, and items new or described anew.
     visible_p99_s         from sending a batch until the workers behind several connections show it
     request_p99_ratio     p99 of the requests beside the changes over the p99 of those before
     after_p99_ratio       p99 of the requests after the changes over the p99 of those before
+    merges, merge_p99_ratio    merges of a worker beside the changes; p99 of the requests within 0.5 s of one over
+                          the p99 of the others beside the changes
+    restart_s, restart_lost    after all that, SIGKILL of server and workers: from starting it on the same folder until
+                          its first answer, and acknowledged changes that it does not know then
     recall_min            the lowest recall at 100 against exact search that a worker reported, over that of an index
                           which is built anew of the same items
     kills, acknowledged_lost    SIGKILL at random moments while items are withdrawn; those that came back
@@ -24,7 +28,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,9 +35,10 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from benchmarks.freshness import events, kills, outage, redis_process
+from benchmarks.freshness import events, kills, outage, redis_process, restart
 from benchmarks.freshness.changes import DrawnChanges, Updater
 from benchmarks.freshness.fresh_build import fresh_build_recall
+from benchmarks.freshness.merges import merge_stretches, p99_ratio
 from benchmarks.serving.funnel import VALUES, world
 from benchmarks.serving.open_loop import LoadFigures, offered
 from benchmarks.serving.synthetic_bundle import publish
@@ -54,6 +58,10 @@ class FreshnessFigures(BaseModel):
     request_p99_ratio: float | None = None
     after_p99_ratio: float | None = None
     recall_min: float | None = None
+    merges: int | None = None
+    merge_p99_ratio: float | None = None
+    restart_s: float | None = None
+    restart_lost: int | None = None
     kills: int | None = None
     acknowledged_lost: int | None = None
     events_per_second: float | None = None
@@ -64,9 +72,8 @@ class FreshnessFigures(BaseModel):
 
 def resident(server: ServerProcess) -> float:
     """MiB of the server's largest process."""
-    pids = [server.process.pid, *map(int, subprocess.run(
-        ["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True, check=False).stdout.split())]
-    pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids if Path(f"/proc/{pid}").exists()]
+    pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in restart.processes(server)
+             if Path(f"/proc/{pid}").exists()]
     return max(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
@@ -77,7 +84,7 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         offered(server.target, chosen.rate, min(10.0, chosen.seconds), DEADLINE)
         before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
         with Updater(server.target, DrawnChanges(chosen.items), chosen.updates, BATCH, WATCHERS) as updater:
-            beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE)
+            beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE, calls=folder / "calls.npy")
         after, status = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), updater.status[0]
         print_requests("before", before)
         print_requests("beside changes", beside)
@@ -85,12 +92,19 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         print(f"{updater.sent} changes {dict(updater.outcomes)}; {len(updater.visible)} batches watched; "
               f"{status.changed_items} changed, {status.hidden_items} hidden, {status.merges} merges, room for "
               f"{status.room}; largest process {memory:.0f} MiB before, {resident(server):.0f} after")
+        restart.kill(server)
+        again = restart.measure(bundle, folder / "again.log", options, sorted(updater.withdrawn), updater.sequence)
+        print(f"killed and started again: {again}, {len(updater.withdrawn)} withdrawn items asked for")
     finally:
         server.stop()
     visible, anew = sorted(updater.visible), fresh_build_recall(bundle, folder / "fresh")
     recall = min(updater.recalls, default=None)
     print(f"recall at 100: {recall} at least, {anew:.3f} of an index built anew")
+    stretches = [merge_stretches(looks) for looks in updater.looks]
+    near = p99_ratio(np.load(folder / "calls.npy"), [one for of_worker in stretches for one in of_worker])
     return FreshnessFigures(
+        merges=max(map(len, stretches)), merge_p99_ratio=near, restart_s=again.seconds,
+        restart_lost=again.shown_again + again.forgotten,
         updates_per_second=updater.sent / chosen.seconds, visible_p99_s=visible[int(0.99 * len(visible))],
         request_p99_ratio=beside.p99_ms / before.p99_ms, after_p99_ratio=after.p99_ms / before.p99_ms,
         recall_min=None if recall is None else recall / anew)

@@ -16,4 +16,8 @@ def test_the_figures_of_a_small_world(capsys: pytest.CaptureFixture[str]) -> Non
     assert found["request_p99_ratio"] > 0
     assert found["after_p99_ratio"] > 0
     assert found["recall_min"] == 1  # searched exactly, as the one built anew
+    assert found["restart_s"] > 0
+    assert found["restart_lost"] == 0
+    assert found["merges"] == 0  # too few changes for one, and no ratio of none
+    assert "merge_p99_ratio" not in found
     assert "kills" not in found

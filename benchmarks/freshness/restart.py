@@ -1,0 +1,58 @@
+"""A server of changed items that is killed with its workers and started again on the same folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.freshness.kills import lost
+from serving.server.catalog_client import CatalogClient
+from serving.server.client import RankingClient
+from sluice.demo.server_process import ServerProcess
+
+DEADLINE = 5.0
+
+
+class RestartFigures(NamedTuple):
+    """Seconds from starting it until its first answer; withdrawn items that it shows again, and acknowledged changes
+    that it does not know of."""
+
+    seconds: float
+    shown_again: int
+    forgotten: int
+
+
+def processes(server: ServerProcess) -> list[int]:
+    """Of the supervisor and its workers."""
+    workers = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True, check=False)
+    return [server.process.pid, *map(int, workers.stdout.split())]
+
+
+def kill(server: ServerProcess) -> None:
+    """All of its processes, at once."""
+    for pid in processes(server):
+        os.kill(pid, signal.SIGKILL)
+    server.process.wait()
+
+
+def measure(
+    bundle: Path, log: Path, options: tuple[str, ...], withdrawn: Sequence[str], sequence: int
+) -> RestartFigures:
+    """Of a server that was killed after it had acknowledged `sequence` changes, the last of them that items are
+    `withdrawn`."""
+    begun = time.monotonic()
+    server = ServerProcess(bundle, log, options=options)
+    try:
+        with RankingClient(server.target) as client:
+            client.rank("u0", seconds=DEADLINE)
+        seconds = time.monotonic() - begun
+        with CatalogClient(server.target) as client:
+            known = client.status().applied_sequence
+        return RestartFigures(seconds, lost(server.target, list(withdrawn)), max(sequence - known, 0))
+    finally:
+        server.stop()
