@@ -33,9 +33,9 @@ from benchmarks.serving.synthetic_bundle import publish
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
-from serving.catalogue.changing_index import MERGE_AT
 from serving.catalogue.follower import AT_ONCE, turns
 from serving.catalogue.fresh_bundle import FreshBundle
+from serving.changing_index.changing_index import MERGE_AT
 from serving.request.deadline import Deadline
 from serving.server.catalog_client import ItemChange
 from serving.stages.funnel import Funnel

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving.catalogue.changing_index import MERGE_AT
+from serving.changing_index.changing_index import MERGE_AT
 
 NEAR_SECONDS = 0.5
 FEWEST = 100  # requests near merges of which a p99 says anything

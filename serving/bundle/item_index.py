@@ -68,7 +68,7 @@ class ItemIndex:
 
     `gpu_index` is its copy on the GPU, where faiss sees one (serving/vector_search/faiss_device.py); it serves searches
     without a filter. `changing` searches in place of all that, where items change
-    (serving/catalogue/changing_index.py).
+    (serving/changing_index/changing_index.py).
     """
 
     faiss_index: Any

@@ -9,7 +9,7 @@ import numpy as np
 
 from serving.bundle.filter_column import MISSING, FilterColumn
 from serving.bundle.item_set import ItemSet
-from serving.catalogue.changing_set import ChangingSet
+from serving.changing_index.changing_set import ChangingSet
 
 NOT_CHANGED = -2
 

@@ -9,7 +9,7 @@ import numpy as np
 from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import Numbers
 from serving.bundle.number_column import BY_ROWS, bounds, scanned
-from serving.catalogue.changing_set import ChangingSet
+from serving.changing_index.changing_set import ChangingSet
 
 
 class _Changed(NamedTuple):

@@ -17,8 +17,8 @@ from contracts.shown import short
 from contracts.thread_name import name_thread
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
-from serving.catalogue.changing_index import MERGE_AT, QUERIES
 from serving.catalogue.fresh_bundle import FreshBundle
+from serving.changing_index.changing_index import MERGE_AT, QUERIES
 from serving.request.lulls import Lulls
 
 POLL_SECONDS = 0.05

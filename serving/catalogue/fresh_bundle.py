@@ -32,12 +32,12 @@ from serving.bundle.loaded_bundle import RETRIEVAL, LoadedBundle, RankTable
 from serving.bundle.number_column import NumberColumn
 from serving.catalogue.change import Change
 from serving.catalogue.changing_filter import ChangingFilter
-from serving.catalogue.changing_index import ChangingIndex
 from serving.catalogue.changing_numbers import ChangingNumbers
 from serving.catalogue.channels_of_stored import of_stored
 from serving.catalogue.growing_items import GrowingItems
 from serving.catalogue.item_columns import Described, ItemEncoder
 from serving.catalogue.table_room import with_room
+from serving.changing_index.changing_index import ChangingIndex
 from serving.request.query import ContextValue
 
 LEAST_ROOM = 65_536

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.freshness.merges import FEWEST, NEAR_SECONDS, Look, Stretch, merge_stretches, p99_ratio
-from serving.catalogue.changing_index import MERGE_AT
+from serving.changing_index.changing_index import MERGE_AT
 
 
 def test_a_merge_lasts_from_when_enough_has_come_until_its_count_is_seen() -> None:

@@ -15,9 +15,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import faiss
 import numpy as np
@@ -26,54 +24,15 @@ from serving.bundle import item_index
 from serving.bundle.best_first import best_first
 from serving.bundle.item_index import MAX_LISTS_READ, NO_HITS, Hits, ItemIndex
 from serving.bundle.item_set import ItemSet
-from serving.catalogue.changing_set import ChangingSet
+from serving.changing_index.changing_set import ChangingSet
+from serving.changing_index.index_snapshot import Snapshot, living_places, open_parts
+from serving.changing_index.item_codes import item_codes
 
 MERGE_AT = 4096  # latest items
 MOST_LATEST = 65_536
 SCORED_AT_ONCE = 16_384
 LISTS_OVER_BASE = 2
 QUERIES = 16  # of the latest, to measure recall with
-
-
-class OpenParts(NamedTuple):
-    """Items that a search may find: all, those whose vector the base has, and those whose vector the merged index
-    has."""
-
-    all: ItemSet
-    base: ItemSet
-    merged: ItemSet
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Snapshot:
-    """`shown`: items that may be; `in_base`, `in_merged`: those whose vector is the one that the index holds; `whole`:
-    where the shown ones lie; `rows` [L] of the latest, -1 where a later one of the same item follows; `vectors` [L, d];
-    `base` items have the base."""
-
-    base: int
-    shown: ItemSet
-    in_base: ItemSet
-    in_merged: ItemSet
-    merged: Any
-    whole: OpenParts
-    rows: np.ndarray
-    vectors: np.ndarray
-
-    @cached_property
-    def living(self) -> np.ndarray:
-        """Where among the latest those lie that may be shown."""
-        return _living(self.rows, self.shown)
-
-    @cached_property
-    def merged_selector(self) -> faiss.IDSelector:
-        """Of what a search without a filter may find in the merged index."""
-        return faiss.IDSelectorBitmap(self.whole.merged.bits)  # type: ignore[arg-type, call-arg]
-
-    def parts(self, allowed: ItemSet | None) -> OpenParts:
-        """Where the shown items lie that are `allowed`; None: all of them."""
-        if allowed is None or allowed is self.shown:
-            return self.whole
-        return _parts(allowed & self.shown, self.in_base, self.in_merged, self.base)
 
 
 class ChangingIndex:
@@ -222,29 +181,19 @@ class ChangingIndex:
         """Its sets are those of the one before where nothing was put."""
         sets = self._shown.taken(), self._in_base.taken(), self._in_merged.taken()
         if sets != self._sets:
-            self._sets, self._whole = sets, _parts(*sets, len(self.base))  # made here, and not by the first request
+            self._sets, self._whole = sets, open_parts(*sets, len(self.base))  # made here, and not by the first request
         return Snapshot(base=len(self.base), shown=sets[0], in_base=sets[1], in_merged=sets[2], whole=self._whole,
                         merged=self._merged, rows=self._rows[: self._count].copy(),
                         vectors=self._latest[: self._count])
 
 
-def _parts(open_: ItemSet, in_base: ItemSet, in_merged: ItemSet, base: int) -> OpenParts:
-    found = OpenParts(open_, (open_ & in_base).cut(base), open_ & in_merged)
-    _ = [part.count for part in found]  # kept: counted once, and not by every request
-    return found
-
-
 def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
     if not len(now.rows):
         return NO_HITS
-    found = now.living if open_ is now.shown else _living(now.rows, open_)
+    found = now.living if open_ is now.shown else living_places(now.rows, open_)
     scores = (now.vectors @ query)[found]
     best = best_first(scores, now.rows[found], k)
     return Hits(scores[best], now.rows[found][best])
-
-
-def _living(rows: np.ndarray, open_: ItemSet) -> np.ndarray:
-    return np.flatnonzero((rows >= 0) & open_.contains(rows))
 
 
 def _latest_room(width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -258,55 +207,3 @@ def _like(base: ItemIndex) -> Any:
     empty = faiss.clone_index(base.faiss_index)
     empty.reset()
     return empty
-
-
-class FlatCodes:
-    """The vectors of an exact index, as they lie there."""
-
-    def __init__(self, index: Any) -> None:
-        self._vectors = faiss.rev_swig_ptr(index.get_xb(), index.ntotal * index.d).reshape(-1, index.d)
-
-    def write(self, rows: np.ndarray, column: int, vectors: np.ndarray) -> np.ndarray:
-        """bool [n]: whether one dimension of each of the `vectors` [n, d] was written."""
-        self._vectors[rows, column] = vectors[:, column]
-        return np.ones(len(rows), dtype=bool)
-
-
-class ListCodes:
-    """The 8-bit codes of an IVF index: residuals from their list's centroid, from `low` on in 255 steps of `span`."""
-
-    def __init__(self, index: Any) -> None:
-        self._lists, width = faiss.downcast_InvertedLists(index.invlists), index.d
-        self._quantizer, self._by_residual = index.quantizer, index.by_residual
-        self._centroids = self._quantizer.reconstruct_n(0, index.nlist)
-        trained = faiss.vector_to_array(index.sq.trained)
-        self._low, self._span = trained[:width], trained[width:]
-        self._list, self._place = (np.zeros(index.ntotal, dtype=np.int32) for _ in range(2))
-        self._codes: list[np.ndarray] = []
-        for number in range(index.nlist):
-            size = self._lists.list_size(number)
-            ids = faiss.rev_swig_ptr(self._lists.get_ids(number), size) if size else np.empty(0, dtype=np.int64)
-            self._list[ids], self._place[ids] = number, np.arange(size)
-            self._codes.append(faiss.rev_swig_ptr(self._lists.get_codes(number), size * width).reshape(size, width)
-                               if size else np.empty((0, width), dtype=np.uint8))
-
-    def write(self, rows: np.ndarray, column: int, vectors: np.ndarray) -> np.ndarray:
-        """bool [n]: whether each lies within what the codes can say, and where a search looks for it: one that scores
-        above its list's centroid now, and nearer to another's, would be missed as often as one in five."""
-        if not len(rows):
-            return np.empty(0, dtype=bool)
-        lists, values = self._list[rows], vectors[:, column]
-        above = values - self._centroids[lists, column]
-        steps = 255 * ((above if self._by_residual else values) - self._low[column]) / self._span[column]
-        fits = (steps >= 0) & (steps < 256)
-        risen = np.flatnonzero(fits & (above > 0))
-        if len(risen):
-            fits[risen] = self._quantizer.assign(np.ascontiguousarray(vectors[risen]), 1)[:, 0] == lists[risen]
-        for number, place, step in zip(lists[fits].tolist(), self._place[rows[fits]].tolist(),
-                                       steps[fits].astype(np.uint8).tolist(), strict=True):
-            self._codes[number][place, column] = step
-        return fits
-
-
-def item_codes(base: ItemIndex) -> FlatCodes | ListCodes:
-    return FlatCodes(base.faiss_index) if base.exact else ListCodes(base.faiss_index)

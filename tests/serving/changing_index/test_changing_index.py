@@ -11,7 +11,7 @@ import pytest
 from contracts.config.stages import Retrieve
 from serving.bundle import item_index
 from serving.bundle.item_set import ItemSet
-from serving.catalogue.changing_index import MOST_LATEST, ChangingIndex
+from serving.changing_index.changing_index import MOST_LATEST, ChangingIndex
 
 COUNT, SIZE, WIDTH = 1200, 1600, 8
 SECONDS = 60

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from serving.bundle.item_set import ItemSet
-from serving.catalogue.changing_set import ChangingSet
+from serving.changing_index.changing_set import ChangingSet
 
 
 @settings(deadline=None, max_examples=50)
