@@ -30,6 +30,7 @@ LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older cha
 P99_SECONDS = 0.5  # how often the delays are looked at
 RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
 MERGE_PRIORITY = 10  # Linux's nice value
+ROOM_SECONDS = 10.0  # that changes wait for a merge of low priority where there is no room for them
 LATEST = 10_000  # of which the delay is known
 log = logging.getLogger("sluice.serving")
 
@@ -133,10 +134,17 @@ class Follower:
         """A few at a time, between requests, for which they wait until the oldest has waited long enough."""
         until = min(change.arrived for change in changes) / 1e6 + PATIENCE_SECONDS
         for turn in turns(changes):
+            self._wait_for_room(len(turn))
             with self.lulls.turn(_left(until)):
                 self._fresh.write(turn)
         with self.lulls.turn(_left(until)):
             self._fresh.publish()
+
+    def _wait_for_room(self, changes: int) -> None:
+        """The thread that merges makes it; beyond ROOM_SECONDS writing does, beside requests."""
+        until = time.monotonic() + ROOM_SECONDS
+        while not self._fresh.has_room(changes) and time.monotonic() < until and not self._stopping.wait(POLL_SECONDS):
+            pass
 
     def _wait(self) -> None:
         self.lulls.wait(MOST_WAIT_SECONDS)

@@ -93,9 +93,13 @@ class FreshBundle:
         self.write(changes)
         self.publish()
 
+    def has_room(self, changes: int) -> bool:
+        """Among the latest, for so many more."""
+        return self.index.free >= 2 * changes
+
     def write(self, changes: Sequence[Change]) -> None:
-        """As the next `publish` shows them."""
-        while self.index.free < 2 * len(changes):
+        """As the next `publish` shows them. Merges where nobody else has made room for them."""
+        while not self.has_room(len(changes)):
             self.index.merge()
         described = [change for change in changes if change.kind == "item" and not change.withdraws]
         self._withdraw([change.item for change in changes if change.withdraws])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -15,6 +16,7 @@ from serving.catalogue.change import WITHDRAWN, Change, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.follower import Follower, turns
 from serving.catalogue.fresh_bundle import FreshBundle
+from serving.changing_index import changing_index
 from serving.request.lulls import Lulls
 
 
@@ -101,6 +103,30 @@ def test_changes_are_written_in_turns_and_shown_at_once(
     assert max(written) <= following.TURN
     assert hidden == [0] * len(written)
     assert fresh.hidden_items == 3
+
+
+def test_changes_wait_for_a_merge_of_low_priority_where_there_is_no_room(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twelve times as many as there is room for."""
+    count, room = len(loaded.items), 128
+    monkeypatch.setattr(changing_index, "MOST_LATEST", room)
+    for name, value in (("MERGE_AT", room // 4), ("AT_ONCE", room // 8), ("ROOM_SECONDS", 60.0)):
+        monkeypatch.setattr(following, name, value)
+    fresh, merging = FreshBundle(loaded, bundle_folder), set[str]()
+    merge, put = fresh.index.merge, fresh.index.put
+
+    def noted() -> None:
+        merging.add(threading.current_thread().name)
+        merge()
+
+    monkeypatch.setattr(fresh.index, "merge", noted)
+    monkeypatch.setattr(fresh, "write", lambda changes: put(np.array([int(one.item[1:]) % count for one in changes])))
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+        follower.start()
+        store.record([withdrawal(f"i{number}") for number in range(12 * room)])
+        until(lambda: follower.applied == 12 * room)
+    assert merging == {"catalogue-merge"}
 
 
 def test_a_turn_has_fewer_changes_where_they_describe_items() -> None:
