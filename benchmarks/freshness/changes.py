@@ -74,6 +74,7 @@ class Updater:
         self.looks: list[list[Look]] = [[] for _ in range(watchers)]
         self.withdrawn: set[str] = set()
         self._last = (0, 0.0)
+        self._began = self._ended = 0.0
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._watch)]
 
@@ -81,7 +82,13 @@ class Updater:
     def sequence(self) -> int:
         return self._last[0]
 
+    @property
+    def rate(self) -> float:
+        """Changes a second that were acknowledged, once it is closed."""
+        return self.sent / (self._ended - self._began)
+
     def __enter__(self) -> Updater:
+        self._began = time.monotonic()
         for thread in self._threads:
             thread.start()
         return self
@@ -89,6 +96,7 @@ class Updater:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended = time.monotonic()
         self._stop.set()
         for thread in self._threads:
             thread.join()

@@ -105,7 +105,7 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
     return FreshnessFigures(
         merges=max(map(len, stretches)), merge_p99_ratio=near, restart_s=again.seconds,
         restart_lost=again.shown_again + again.forgotten,
-        updates_per_second=updater.sent / chosen.seconds, visible_p99_s=visible[int(0.99 * len(visible))],
+        updates_per_second=updater.rate, visible_p99_s=visible[int(0.99 * len(visible))],
         request_p99_ratio=beside.p99_ms / before.p99_ms, after_p99_ratio=after.p99_ms / before.p99_ms,
         recall_min=None if recall is None else recall / anew)
 

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from benchmarks.freshness.redis_process import RedisProcess
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.users import embedded_publisher
 from serving.users.embedded_tables import FILE, EmbeddedTables
 from serving.users.published_users import CURRENT, Version, key_of
 from serving.users.redis_tables import RedisTables
+from serving.users.user_reader import UserReader
 from serving.users.user_tables import UserTables
 
 PUBLISHED = datetime(2026, 1, 5, tzinfo=UTC)
 OF_ANOTHER_RELEASE = '{"format": 9, "name": "v", "buckets": 1, "rows": 1, "published": "2026-01-05T00:00:00Z"}'
+
+
+def asked(
+    tables: Callable[[], UserTables], loaded: LoadedBundle, work: Callable[[UserReader], Awaitable[None]],
+    known: datetime | None = None, seconds: float = 5.0,
+) -> None:
+    """Done with a reader of these tables that has looked once."""
+    async def run() -> None:
+        users = UserReader(tables(), loaded.encoder, known, seconds)
+        try:
+            await users.look()
+            await work(users)
+        finally:
+            await users.close()
+
+    asyncio.run(run())
 
 
 class UserStore(Protocol):

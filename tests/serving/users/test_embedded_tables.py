@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,7 @@ from serving.users import embedded_publisher
 from serving.users.embedded_tables import FILE, EmbeddedTables
 from serving.users.published_users import UserRow, Version, write_row
 from serving.users.user_reader import UserLookup, UserReader
+from tests.serving import user_stores
 from tests.serving.user_stores import PUBLISHED, EmbeddedStore
 
 MANY = 2_000
@@ -30,15 +30,7 @@ def store(tmp_path: Path) -> EmbeddedStore:
 def asked(
     store: EmbeddedStore, loaded: LoadedBundle, work: Callable[[UserReader], Awaitable[None]], expected: bool = True
 ) -> None:
-    async def run() -> None:
-        users = UserReader(EmbeddedTables(Path(store.place), 0.05, expected), loaded.encoder, None, 5.0)
-        try:
-            await users.look()
-            await work(users)
-        finally:
-            await users.close()
-
-    asyncio.run(run())
+    user_stores.asked(lambda: EmbeddedTables(Path(store.place), 0.05, expected), loaded, work)
 
 
 def publish(folder: Path, name: str, rows: int = MANY) -> None:

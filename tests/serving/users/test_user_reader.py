@@ -19,6 +19,7 @@ from serving.users.published_users import LARGEST_ROW, UserRow, write_row
 from serving.users.user_publisher import publish_users
 from serving.users.user_reader import NOT_IN_TIME, UserLookup, UserReader, known_until
 from serving.users.user_tables import NO_TABLES
+from tests.serving import user_stores
 from tests.serving.conftest import Market
 from tests.serving.running_redis import needs_redis
 from tests.serving.user_stores import OF_ANOTHER_RELEASE, PUBLISHED, EmbeddedStore, RedisStore, UserStore
@@ -38,15 +39,7 @@ def asked(
     store: UserStore, loaded: LoadedBundle, work: Callable[[UserReader], Awaitable[None]],
     known: datetime | None = None, seconds: float = 5.0,
 ) -> None:
-    async def run() -> None:
-        users = UserReader(store.tables(seconds), loaded.encoder, known, seconds)
-        try:
-            await users.look()
-            await work(users)
-        finally:
-            await users.close()
-
-    asyncio.run(run())
+    user_stores.asked(lambda: store.tables(seconds), loaded, work, known, seconds)
 
 
 def test_a_published_row_is_what_the_bundle_would_have_stored(
