@@ -1,4 +1,4 @@
-"""Two tables of codes with known effects, made as such tables look in public: role codes, and clicks on adverts."""
+"""Tables with known effects, made as such tables look in public: role codes, clicks on adverts, and customers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 
-ACCESS_ROWS, CLICK_ROWS = 32_769, 100_000
+ACCESS_ROWS, CLICK_ROWS, PLAIN_ROWS = 32_769, 100_000, 289_000
 
 
 def _skewed(random: np.random.Generator, values: int, power: float, rows: int) -> np.ndarray:
@@ -76,6 +78,25 @@ def clicks(path: Path, rows: int = CLICK_ROWS, seed: int = 2) -> Path:
             shown = begin + timedelta(seconds=int(seconds[row]))
             taken = _written(shown + timedelta(seconds=int(seconds[row]) % 40_000 + 60)) if label[row] else ""
             file.write(",".join(map(str, codes)) + f",{_written(shown)},{taken},{int(label[row])}\n")
+    return path
+
+
+def plain(path: Path, rows: int = PLAIN_ROWS, seed: int = 3) -> Path:
+    """Customers who subscribed or did not: twelve columns, six of words, five of numbers, no times, no users."""
+    random = np.random.default_rng(seed)
+    words = {"occupation": 14, "region": 52, "education": 16, "status": 7, "contract": 3, "channel": 240}
+    logit, table = np.full(rows, -1.2), {}
+    for name, values in words.items():
+        place = _skewed(random, values, 0.8, rows)
+        logit = logit + random.normal(0, 0.5, values)[place]
+        table[name] = pa.DictionaryArray.from_arrays(place, [f"{name} {code}" for code in range(values)])
+    age, balance = random.integers(18, 90, rows), np.round(random.lognormal(7, 1.5, rows), 2)
+    logit = logit + 0.02 * (age - 45) + 0.2 * (np.log(balance) - 7)
+    numbers = {"age": age, "balance": balance, "hours": random.integers(1, 99, rows),
+               "calls": random.poisson(2, rows), "gain": np.round(random.exponential(300, rows), 1)}
+    label = np.where(_clicked(random, logit), "yes", "no")
+    columns = {**{name: column.cast(pa.string()) for name, column in table.items()}, **numbers, "subscribed": label}
+    pa.csv.write_csv(pa.table(columns), path)
     return path
 
 
