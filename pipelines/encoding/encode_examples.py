@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,9 +23,21 @@ LISTED = ("multi_valued", "sequence")
 ROWS = 65_536  # of a batch that is encoded at once
 
 
+class Mapped(NamedTuple):
+    """What `run` makes of the batches of `rows`: batches of `schema`, of which `names` are wanted, in this order."""
+
+    rows: DataFrame
+    run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    schema: T.StructType
+    names: tuple[str, ...]
+
+    def frame(self) -> DataFrame:
+        return self.rows.mapInArrow(self.run, self.schema).select(*self.names)
+
+
 def encode(
     df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary], keep: Sequence[str] = (),
-) -> DataFrame:
+) -> Mapped:
     """Per row the columns
 
         `keep`, then _label float, _position int, _user bigint (a hash, to group by), _row, _time, _draws, where `df`
@@ -41,13 +53,13 @@ def encode(
     columns |= {name: columns[name].cast("double") for name in dense} | reserved
     selected = df.select(*[column.alias(name) for name, column in columns.items()])
     ids = _outputs(spec, "", frozenset()) + (_outputs(spec, "", twins) if twins else [])
-    encoded = _mapped(selected, [*keep, *reserved, *dense], ids, spec, vocabularies)
-    return encoded.select(*keep, *reserved, *_slots(spec, twins))
+    mapped = _mapped(selected, [*keep, *reserved, *dense], ids, spec, vocabularies)
+    return mapped._replace(names=(*keep, *reserved, *_slots(spec, twins)))
 
 
 def with_ids(df: DataFrame, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary]) -> DataFrame:
     """Adds a column `id:SLOT` per id slot."""
-    return _mapped(df, df.columns, _outputs(spec, ID_PREFIX, frozenset()), spec, vocabularies)
+    return _mapped(df, df.columns, _outputs(spec, ID_PREFIX, frozenset()), spec, vocabularies).frame()
 
 
 class _Output(NamedTuple):
@@ -82,7 +94,7 @@ def _slots(spec: FeatureSpec, twins: frozenset[str]) -> list[str]:
 def _mapped(
     df: DataFrame, passed: Sequence[str], outputs: Sequence[_Output], spec: FeatureSpec,
     vocabularies: Mapping[str, Vocabulary],
-) -> DataFrame:
+) -> Mapped:
     """The columns `passed` and the ids of `outputs`."""
     twins = {output.slot for output in outputs if output.fresh}
     ids = [T.StructField(o.name, T.ArrayType(T.IntegerType()) if o.listed else T.IntegerType()) for o in outputs]
@@ -99,7 +111,7 @@ def _mapped(
             made = [_column(found[output.fresh][output.slot], output.listed) for output in outputs]
             yield pa.RecordBatch.from_arrays([*(columns[name] for name in passed), *made], names=names)
 
-    return df.mapInArrow(run, T.StructType([*(df.schema[name] for name in passed), *ids]))
+    return Mapped(df, run, T.StructType([*(df.schema[name] for name in passed), *ids]), tuple(names))
 
 
 def _column(ids: np.ndarray, listed: bool) -> pa.Array:

@@ -19,13 +19,15 @@ from contracts.artifacts import DAY, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.vocabulary import Vocabulary
-from pipelines.encoding.encode_examples import encode
+from pipelines.encoding.encode_examples import Mapped, encode
 from pipelines.engine.day_partitions import publish
+from pipelines.engine.worker_files import put_in_order, workers_write, write_parted
 from pipelines.windows.down_sampling import positives_and_some_negatives
 from pipelines.windows.windows import WINDOW
 
 FILE_BYTES = 256 << 20
 FILE = "_file"  # the number of a row's file in its day
+PLACES = (WINDOW, DAY, FILE)
 
 
 def write(
@@ -43,7 +45,8 @@ def write(
         wanted = part.where(F.col(WINDOW).isin(*WINDOWS))
         wanted = wanted if day is None else wanted.where(F.col(DAY) == day)
         thinned = wanted.where((F.col(WINDOW) != "train") | positives_and_some_negatives(config.features.negative_rate))
-        _stage(encode(thinned, spec, vocabularies, keep=(WINDOW, DAY)), staging, files)
+        numbered = thinned.withColumn(FILE, F.pmod(F.col(ROW), F.lit(files)))
+        _stage(encode(numbered, spec, vocabularies, keep=PLACES), staging)
     only = None if day is None else [day]
     written = {}
     for window in WINDOWS:
@@ -62,11 +65,14 @@ def files_of(features: Path, day: str | None = None) -> int:
     return max(1, -(-largest // FILE_BYTES))
 
 
-def _stage(encoded: DataFrame, staging: Path, files: int) -> None:
+def _stage(encoded: Mapped, staging: Path) -> None:
     """Adds to what is there. The number is a folder: no engine but Apache Spark writes a file for each of its tasks."""
-    places = (WINDOW, DAY, FILE)
-    spread = encoded.withColumn(FILE, F.pmod(F.col(ROW), F.lit(files))).repartition(*places)
-    spread.sortWithinPartitions(*places, ROW).write.mode("append").partitionBy(*places).parquet(str(staging))
+    if workers_write(encoded.rows):
+        write_parted(encoded.rows, staging, PLACES, encoded.run, encoded.names)
+        put_in_order(sorted(staging.glob("/".join(f"{name}=*" for name in PLACES))), ROW)
+        return
+    spread = encoded.frame().repartition(*PLACES).sortWithinPartitions(*PLACES, ROW)
+    spread.write.mode("append").partitionBy(*PLACES).parquet(str(staging))
 
 
 def _flatten(staged: Path) -> None:

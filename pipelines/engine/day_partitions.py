@@ -23,13 +23,17 @@ from contracts.atomic_write import put_in_place
 from contracts.errors import DataError
 from contracts.progress import report
 from pipelines.engine.content_hash import day_hashes
+from pipelines.engine.worker_files import workers_write, write_parted
 
 
 def stage(frame: DataFrame, folder: Path) -> Path:
     """Writes the rows beside `folder` and returns where; rows of one day share files, large days are split."""
     staging = folder.with_name(f".{folder.name}.staging")
     shutil.rmtree(staging, ignore_errors=True)
-    frame.hint("rebalance", DAY).write.partitionBy(DAY).parquet(str(staging))
+    if workers_write(frame):
+        write_parted(frame, staging, [DAY])
+    else:
+        frame.hint("rebalance", DAY).write.partitionBy(DAY).parquet(str(staging))
     staging.mkdir(parents=True, exist_ok=True)  # where there was no row, an engine may leave no folder
     return staging
 

@@ -23,8 +23,9 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.features.event_clock import SECOND, Measure, measures, statistic_of
-from pipelines.engine.key_types import SPARK_TYPES
+from pipelines.engine.session import is_local
 from pipelines.features.ingested_tables import Impressions
+from pipelines.features.key_types import SPARK_TYPES
 from pipelines.features.measures import MOMENT
 from pipelines.features.running_counters import count_at, counts_at, running_counts
 from pipelines.features.sequences import HISTORY, clickers, last_clicked
@@ -32,6 +33,7 @@ from pipelines.features.source_columns import Located, SourceColumns, typed
 from pipelines.windows.publish_clock import AT, PublishClock, from_micros, to_micros
 
 EARLIEST = to_micros(datetime.min.replace(tzinfo=UTC))
+HELD = 20_000_000  # numbers that local mode holds of one group's answers, beside the rows
 _JOINED = "_joined"  # before a measure's name, once it is joined to the rows
 
 
@@ -100,7 +102,8 @@ class HistoryFeatures:
             counts = counted(group) if counted else running_counts(
                 impressions.of(group.located), rows if chosen is None else chosen, group.keys, group.measures, clock,
                 self.most)
-            asked = _marked(counts, group.measures).join(asked, [*group.keys, MOMENT], "right")
+            found = self._held(_marked(counts, group.measures), len(group.measures), clock)
+            asked = found.join(asked, [*group.keys, MOMENT], "right")
             asked = self._with_counters(asked, group, clock.suffix)
         return self._with_sequences(asked, rows, impressions, clock).drop(MOMENT)
 
@@ -131,6 +134,13 @@ class HistoryFeatures:
         most = self.config.features.max_key_rows
         return most if self.events > most else None
 
+    def _held(self, answers: DataFrame, numbers: int, clock: PublishClock) -> DataFrame:
+        """Answers of `numbers` each, to be joined to the rows: of a short log local mode holds them all, so that it
+        neither sends nor sorts a row. Event-fresh they are about as many as the rows.
+        """
+        few = clock.period > 1 and self.events * numbers <= HELD
+        return F.broadcast(answers) if few and is_local(answers.sparkSession) else answers
+
     def _with_counters(self, asked: DataFrame, group: CounterGroup, suffix: str) -> DataFrame:
         features = {
             name + suffix: _statistic(field, statistic, window, self.prior)
@@ -146,7 +156,8 @@ class HistoryFeatures:
             value = typed(target, located)
             found = last_clicked(impressions.of([located]), rows, value, field.length, clock, self.most)
             name, empty = field.name + clock.suffix, F.array().cast(f"array<{SPARK_TYPES[target.key_type]}>")
-            asked = found.withColumnRenamed(HISTORY, name).join(asked, [USER, MOMENT], "right")
+            lists = self._held(found.withColumnRenamed(HISTORY, name), field.length, clock)
+            asked = lists.join(asked, [USER, MOMENT], "right")
             asked = asked.withColumn(name, F.coalesce(F.col(name), empty))
         return asked
 

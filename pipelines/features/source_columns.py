@@ -38,8 +38,8 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
 from contracts.errors import SchemaError
-from pipelines.engine.key_types import SPARK_TYPES
 from pipelines.engine.step import nearest
+from pipelines.features.key_types import SPARK_TYPES
 
 RESERVED = (ROW, USER, ITEM, REQUEST, TIME, KNOWN, LABEL, LABEL_TIME, CLICK_TIME, POSITION, BID, TEST_ROW, DRAWS,
             DAY)

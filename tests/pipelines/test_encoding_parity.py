@@ -80,7 +80,7 @@ def expected(spec, vocabularies, columns):
 def assert_parity(spark, spec, vocabularies, rows):
     columns = {name: [row[name] for row in rows] for name in SCHEMA.names if name not in (ROW, LABEL)}
     raw = pa.table({**columns, ROW: np.arange(len(rows)), LABEL: np.zeros(len(rows))}, schema=SCHEMA)
-    found = encode(spark.createDataFrame(raw), spec, vocabularies).orderBy(ROW).toArrow()
+    found = encode(spark.createDataFrame(raw), spec, vocabularies).frame().orderBy(ROW).toArrow()
     for name, ids in expected(spec, vocabularies, columns).items():
         assert np.array(found.column(name).to_pylist()).reshape(len(rows), -1).tolist() == ids.tolist(), name
     for slot in spec.dense_slots(*SIDES):

@@ -24,7 +24,7 @@ TABLE = pa.table({
 def test_twins_are_encoded_for_what_moves_and_crosses_read_them(spark):
     df = spark.createDataFrame(TABLE)
     assert twin_fields(df, SPEC) == {"clicks", "moving"}
-    found = encode(df, SPEC, STORED).orderBy(ROW).toArrow()
+    found = encode(df, SPEC, STORED).frame().orderBy(ROW).toArrow()
     assert {name for name in found.column_names if name.endswith(FRESH)} == {
         f"clicks#2{FRESH}", f"clicks{FRESH}", f"moving{FRESH}",
     }
@@ -36,7 +36,7 @@ def test_twins_are_encoded_for_what_moves_and_crosses_read_them(spark):
 
 def test_reserved_columns_have_their_types_and_users_are_hashed(spark):
     df = spark.createDataFrame(TABLE.append_column("day", TABLE["city"]))
-    found = encode(df, SPEC, STORED, keep=["day"]).toArrow()
+    found = encode(df, SPEC, STORED, keep=["day"]).frame().toArrow()
     kinds = {LABEL: "float", POSITION: "int32", USER: "int64", ROW: "int64", "price": "double", "price#2": "int32",
              "stale": "int32", "day": "string"}
     assert {name: str(found.schema.field(name).type) for name in kinds} == kinds

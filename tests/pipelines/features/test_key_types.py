@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import get_args
 
 from contracts.config.section import KeyType
-from pipelines.engine.key_types import SPARK_TYPES
+from pipelines.features.key_types import SPARK_TYPES
 
 
 def test_every_type_of_key_has_one() -> None:

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from pipelines.engine.session import is_local
+from pipelines.engine.worker_files import GROUP, PartedFiles, put_in_order, workers_write, write_parted
+
+
+def rows_below(folder: Path) -> dict[str, list[int]]:
+    """x by folder, in file order."""
+    return {str(place.relative_to(folder)): [x for file in sorted(place.glob("*.parquet"))
+                                             for x in pq.read_table(file, partitioning=None)["x"].to_pylist()]
+            for place in sorted({file.parent for file in folder.rglob("*.parquet")})}
+
+
+def test_rows_lie_in_the_folders_of_their_values_without_these_columns(tmp_path: Path) -> None:
+    files = PartedFiles(tmp_path, ["day", "n"], ["x"], "a.parquet")
+    files.add(pa.record_batch({"x": [1, 2, 3, 4], "day": ["b", "a", "b", "a"], "n": [0, 0, 1, 0]}))
+    files.add(pa.record_batch({"x": [5], "day": ["b"], "n": [0]}))
+    assert files.close() == 5
+    assert rows_below(tmp_path) == {"day=a/n=0": [2, 4], "day=b/n=0": [1, 5], "day=b/n=1": [3]}
+    assert pq.read_schema(tmp_path / "day=a" / "n=0" / "a.parquet").names == ["x"]
+
+
+def test_many_rows_are_written_as_they_come_and_are_one_file(tmp_path: Path) -> None:
+    files = PartedFiles(tmp_path, ["day"], ["x"], "a.parquet")
+    batch = pa.record_batch({"x": list(range(GROUP)), "day": ["a"] * GROUP})
+    files.add(batch)
+    files.add(batch)
+    assert files.close() == 2 * GROUP
+    assert pq.read_metadata(tmp_path / "day=a" / "a.parquet").num_row_groups == 2
+
+
+def test_files_of_a_folder_become_one_in_order(tmp_path: Path) -> None:
+    for name, values in (("a", [3, 1]), ("b", [2])):
+        files = PartedFiles(tmp_path, ["day"], ["x"], f"{name}.parquet")
+        files.add(pa.record_batch({"x": values, "day": ["d"] * len(values)}))
+        files.close()
+    put_in_order([tmp_path / "day=d"], "x")
+    assert rows_below(tmp_path) == {"day=d": [1, 2, 3]}
+    assert [file.name for file in (tmp_path / "day=d").iterdir()] == ["a.parquet"]
+
+
+@pytest.mark.every_engine
+def test_workers_write_in_local_mode_alone_and_what_every_reader_knows(spark: SparkSession) -> None:
+    rows = spark.range(3)
+    assert workers_write(rows) == is_local(spark)
+    assert not workers_write(rows.withColumn("nested", F.struct("id")))
+    assert not workers_write(rows.withColumn("nested", F.array(F.array("id"))))
+
+
+@pytest.mark.every_engine
+def test_a_frame_is_written_by_several_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(9).select(F.col("id").alias("x"), F.concat(F.lit("d"), F.col("id") % 2).alias("day"))
+    write_parted(rows.repartition(3), tmp_path, ["day"])
+    assert {place: sorted(found) for place, found in rows_below(tmp_path).items()} == {
+        "day=d0": [0, 2, 4, 6, 8], "day=d1": [1, 3, 5, 7]}
