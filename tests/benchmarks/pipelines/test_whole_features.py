@@ -36,7 +36,7 @@ def test_the_plain_table_is_guessed_from_its_twelve_columns(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_figures_of_real_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = ["plain_csv", "event_fresh"]
-    main(["--cases", *cases, "--scale", "0.008", "--repetitions", "1", "--out", str(tmp_path), "--json"])
+    main(["--cases", *cases, "--scale", "0.025", "--repetitions", "1", "--out", str(tmp_path), "--json"])
     found = last_line(capsys.readouterr().out)
     assert list(found["whole_features"]) == cases
     assert all_finite(found["whole_features"])
