@@ -6,7 +6,8 @@
 OUT is what `sluice features CONFIG --out OUT` made; without any a marketplace is simulated. Each run is a process of
 its own. Both sides take their best of the penalties by the validation AUC of the first seed, stop by the AUC of the
 whole validation window, and keep their best epoch; all else is what either does by default. Cross layers are of full
-rank. FuxiCTR has no bf16. Speeds are medians over seeds of training rows a second, reading included.
+rank. FuxiCTR has no bf16. Speeds are medians over seeds of training rows a second, reading included; behind them the
+lowest and the highest.
 
 With --out every run stays in that folder. --merge takes those that lie there, of the same rows and told the same, in
 place of running them again: a comparison of hours is made piece by piece, and one that was cut goes on. After a change
@@ -81,8 +82,7 @@ def figures(runs: Mapping[str, Sequence[Run]]) -> dict[str, float | int | None]:
         "auc_deviation": statistics.stdev(run.auc for run in of_fp32) if len(of_fp32) > 1 else None,
         "log_loss": statistics.mean(run.log_loss for run in of_fp32),
         "validation_auc": statistics.mean(run.validation_auc for run in of_fp32),
-        "rows_per_second_fp32": median(run.outcome.rows_per_second for run in of_fp32),
-        "rows_per_second_bf16": median(run.outcome.rows_per_second for run in bf16) if bf16 else None,
+        **speeds("fp32", of_fp32), **speeds("bf16", bf16),
         "auc_bf16": statistics.mean(run.auc for run in bf16) if bf16 else None,
         "seconds_to_best": median(run.outcome.seconds_to_best for run in of_fp32),
         "peak_mib": max(run.outcome.peak_mib for run in of_fp32),
@@ -90,6 +90,14 @@ def figures(runs: Mapping[str, Sequence[Run]]) -> dict[str, float | int | None]:
         "batch_size": of_fp32[0].plan.batch_size,
     }
     return found
+
+
+def speeds(precision: str, runs: Sequence[Run]) -> dict[str, float | int | None]:
+    """Rows a second: the median, and under names that say so the lowest and the highest."""
+    rates = [run.outcome.rows_per_second for run in runs]
+    name = f"rows_per_second_{precision}"
+    return {name: median(rates) if rates else None, f"{name}_lowest": min(rates, default=None),
+            f"{name}_highest": max(rates, default=None)}
 
 
 def table(found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -101,7 +109,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
             for side in SIDES:
                 of = sides[side]
                 cells = [_said(of["auc"], of["auc_deviation"]), f"{of['log_loss']:.4f}",
-                         f"{of['rows_per_second_fp32']:,.0f}", _speed(of["rows_per_second_bf16"]),
+                         _speed(of, "fp32"), _speed(of, "bf16"),
                          "-" if of["auc_bf16"] is None else f"{of['auc_bf16']:.4f}", f"{of['seconds_to_best']:.1f}",
                          f"{of['peak_mib']:,.0f}", f"{of['l2']:g}",
                          *(_compared(sides) if side == "sluice" else ("", ""))]
@@ -113,8 +121,11 @@ def _said(value: float, deviation: float | None) -> str:
     return f"{value:.4f}" if deviation is None else f"{value:.4f} ± {deviation:.4f}"
 
 
-def _speed(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
+def _speed(of: Mapping[str, Any], precision: str) -> str:
+    middle, lowest, highest = (of[f"rows_per_second_{precision}{end}"] for end in ("", "_lowest", "_highest"))
+    if middle is None:
+        return "-"
+    return f"{middle:,.0f}" if lowest == highest else f"{middle:,.0f} ({lowest:,.0f} to {highest:,.0f})"
 
 
 def _compared(sides: Mapping[str, Any]) -> tuple[str, str]:

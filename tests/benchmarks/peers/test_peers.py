@@ -24,6 +24,7 @@ def test_figures_are_means_over_seeds_and_medians_of_speeds(plan: Plan) -> None:
     assert found["auc"] == pytest.approx(0.8)
     assert found["auc_deviation"] == pytest.approx(0.1)
     assert (found["rows_per_second_fp32"], found["rows_per_second_bf16"], found["auc_bf16"]) == (110.0, 400.0, 0.75)
+    assert (found["rows_per_second_fp32_lowest"], found["rows_per_second_fp32_highest"]) == (100.0, 300.0)
     assert (found["seeds"], found["l2"]) == (3, 10.0)
     alone = figures({"fp32": fp32[:1]})
     assert alone["auc_deviation"] is None
@@ -42,6 +43,12 @@ def test_a_speed_counts_where_the_auc_is_level(plan: Plan, gain: float, said: st
     assert rows[3].startswith("| adult | dnn | fuxictr | 0.7000 |")
     assert len({row.count("|") for row in rows}) == 1
     assert all(math.isfinite(value) for value in ours.values() if value is not None)
+
+
+def test_the_spread_of_the_speeds_stands_beside_their_median(plan: Plan) -> None:
+    several = figures({"fp32": [made(plan, 0.7, speed) for speed in (900.0, 2000.0, 1000.0)]})
+    sides = {"sluice": several, "fuxictr": several, "gain": {"auc": 0.0, "standard_error": 0.001}}
+    assert "| 1,000 (900 to 2,000) | - |" in table({"adult": {"dnn": sides}})
 
 
 @pytest.mark.parametrize("options", [["adult"], ["adult=out", "--precisions", "bf16"], ["--models", "no_such"],
