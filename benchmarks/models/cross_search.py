@@ -1,10 +1,10 @@
 """Seconds of the cross search against fields and layers, and over training a DNN on the same rows.
 
-    sluice bench cross_search --rows 1000000 --fields 40 --layers 3
+    sluice bench cross_search --rows 1000000 --fields 40 --layers 3 [--values 100]
 
 One epoch of the search (an update of the network and one of the edges per batch) and one of the DNN with its default
-layers, on synthetic examples with equal batches. Prints a Markdown table with the process's largest memory; the last
-line is JSON.
+layers, on synthetic examples of fields of so many values with equal batches. Prints a Markdown table with the process's
+largest memory; the last line is JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from models.examples.window_part import WindowPart
 from models.networks import registry
 from models.training import fitting
 
-VALUES, DAYS, ROW_GROUP = 100, 8, 65_536
+DAYS, ROW_GROUP = 8, 65_536
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -37,24 +37,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--fields", type=int, nargs="+", default=[10, 20, 40])
     parser.add_argument("--layers", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--values", type=int, default=100, help="of each field")
     arguments = parser.parse_args(argv)
     found = []
     print("| fields | layers | search, s an epoch | rows/s | DNN, s an epoch | factor | memory, MiB |")
     print("|---|---|---|---|---|---|---|")
     for fields in arguments.fields:
         with tempfile.TemporaryDirectory() as folder:
-            spec = write(Path(folder), fields, arguments.rows)
+            spec = write(Path(folder), fields, arguments.rows, arguments.values)
             dnn = dnn_seconds(Path(folder), spec)
             for layers in arguments.layers:
                 found.append(measured(Path(folder), spec, fields, layers, dnn))
     print(json.dumps(found))
 
 
-def write(folder: Path, fields: int, rows: int) -> FeatureSpec:
+def write(folder: Path, fields: int, rows: int, values: int) -> FeatureSpec:
     """Uniform ids; the label depends on the first two fields together."""
     generator = np.random.default_rng(0)
     named = [FeatureField(name=f"f{i}", kind="categorical", side="user" if i % 2 else "item", vocabulary=f"f{i}",
-                          size=VALUES + FIRST_ID) for i in range(fields)]
+                          size=values + FIRST_ID) for i in range(fields)]
     for number, part in enumerate(np.array_split(np.arange(rows), DAYS), start=1):
         columns: dict[str, np.ndarray] = {
             field.name: generator.integers(FIRST_ID, field.size, len(part), dtype=np.int32) for field in named}

@@ -5,10 +5,11 @@
 DIR holds adult.data, adult.test and bank-additional-full.csv, at any depth.
 
 Per seed the training rows are split anew (Bank's test rows too), features are made, crosses are searched in the
-training window, and every set of crosses goes to the same logistic regression with penalties tuned on validation. Gains
-are paired on the same test rows; their intervals come from a bootstrap over rows and seeds. The second table has the
-paper's weaker footing: numbers in ten bins. Prints Markdown; the last line is one JSON object, also written to
-OUT/crosses.json.
+training window, and every set of crosses goes to the same logistic regression with penalties tuned on validation.
+FIVES, DNN and DCNv2 are predictors by themselves and with the crosses; "best ranker", beside LightGBM, is the mean
+logit of three DNNs with them, of the layers of `sluice bench peers`. Gains are paired on the same test rows; their
+intervals come from a bootstrap over rows and seeds. The second table has the paper's weaker footing: numbers in ten
+bins. Prints Markdown; the last line is one JSON object, also written to OUT/crosses.json.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rich.console import Console
 
 from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config, load
+from contracts.config.training import Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.cross_search import columns as cross_columns
@@ -52,6 +54,10 @@ BINS = 10
 EVERY_ROW = 10**9
 HASH_BUCKETS = 1_000
 DRAWS = 200
+NETWORKS = {"fives": "FIVES, predictor", "dnn": "DNN", "dcn_v2": "DCNv2"}
+BEST = Train(hidden=(400, 400, 400), embedding_dim=10, epochs=30)
+MEMBERS, MEMBER_STEP = 3, 10_000
+BASES = ("LR", "DNN", "DCNv2", "LightGBM")
 Logits = dict[str, np.ndarray]
 
 
@@ -131,19 +137,17 @@ def arms(
 
 
 def networks(config: Config, out: Artifacts, search: SearchOutcome, spec: FeatureSpec, seed: int) -> Logits:
-    """Test logits of FIVES and the deep network, each without and with the crosses found, and of LightGBM."""
+    """Test logits of NETWORKS, each without and with the crosses found, of the best ranker and of LightGBM."""
     windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
     rows = {name: rows_of(examples, spec, EVERY_ROW, seed) for name, examples in windows.items()}
     crosses = [(cross.name, cross.parts) for cross in search.found()]
     crossed, crossed_rows = examples_with_crosses(spec, rows, crosses, "embedding", config.crosses.min_count)
-    found = {}
-    for name, title in (("fives", "FIVES, predictor"), ("dnn", "DNN")):
-        for made, parts, more in ((spec, rows, ""), (crossed, crossed_rows, " + crosses")):
-            examples = {window: ArrayExamples(out.examples(window), made, part) for window, part in parts.items()}
-            torch.manual_seed(seed)
-            network = registry.build(name, made, config.train)
-            fitting.fit(network, examples["train"], examples["validation"], config.train, seed)
-            found[title + more] = fitting.predict(network, examples["test"])
+    sets = {more: {window: ArrayExamples(out.examples(window), made, part) for window, part in parts.items()}
+            for more, made, parts in (("", spec, rows), (" + crosses", crossed, crossed_rows))}
+    found = {title + more: fitted(name, examples, config.train, seed)
+             for name, title in NETWORKS.items() for more, examples in sets.items()}
+    members = [fitted("dnn", sets[" + crosses"], BEST, seed + MEMBER_STEP * number) for number in range(MEMBERS)]
+    found["best ranker"] = np.mean(members, axis=0)
     frequent = frequent_values(windows["train"], spec)
     tables = {name: raw_columns(examples, spec, frequent) for name, examples in windows.items()}
     (train, categories), (validation, _), (test, _) = (tables[name] for name in ("train", "validation", "test"))
@@ -153,12 +157,20 @@ def networks(config: Config, out: Artifacts, search: SearchOutcome, spec: Featur
     return found
 
 
+def fitted(name: str, examples: Mapping[str, ArrayExamples], settings: Train, seed: int) -> np.ndarray:
+    """Test logits."""
+    torch.manual_seed(seed)
+    network = registry.build(name, examples["train"].spec, settings)
+    fitting.fit(network, examples["train"], examples["validation"], settings, seed)
+    return fitting.predict(network, examples["test"])
+
+
 def summed_up(runs: list[tuple[np.ndarray, Logits]]) -> dict[str, dict[str, Any]]:
     found = {}
     for arm in runs[0][1]:
         values = [auc(label, logits[arm]) for label, logits in runs]
         found[arm] = {"auc": values, "mean": statistics.mean(values), "deviation": _deviation(values)}
-        for base in {"LR", "DNN"} & set(runs[0][1]):
+        for base in {*BASES} & set(runs[0][1]):
             found[arm] |= paired(runs, arm, base)
     return found
 
@@ -187,10 +199,13 @@ def _deviation(values: list[float]) -> float:
 
 def print_table(title: str, rows: Mapping[str, Mapping[str, Any]], paper: Mapping[str, float]) -> None:
     print(f"\n{title} (the paper: {', '.join(f'{name} {value:g}' for name, value in paper.items())} %)\n")
-    print("| arm | test AUC | over LR | 95% interval |\n|---|---|---|---|")
+    bases = [base for base in BASES if base in rows]
+    print("| arm | test AUC |", *(f"over {base} (95% interval) |" for base in bases))
+    print("|---|---|", "---|" * len(bases), sep="")
     for arm, row in rows.items():
-        interval = f"{row['over LR, low']:+.4f} to {row['over LR, high']:+.4f}"
-        print(f"| {arm} | {row['mean']:.4f} ± {row['deviation']:.4f} | {row['over LR']:+.4f} | {interval} |")
+        gains = (f" {row[f'over {base}']:+.4f} ({row[f'over {base}, low']:+.4f} to {row[f'over {base}, high']:+.4f}) |"
+                 for base in bases)
+        print(f"| {arm} | {row['mean']:.4f} ± {row['deviation']:.4f} |{''.join(gains)}")
 
 
 if __name__ == "__main__":

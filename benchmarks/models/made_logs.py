@@ -3,6 +3,7 @@
     popular     items are liked or not, by everyone alike; nothing else holds
     new_users   every user is there for one hour; countries prefer kinds of items
     pairs       ten fields of codes, 5,400 values, whose pairs say most
+    codes       nine fields of 2,000 to 8,000 codes each, most of them in a few rows, whose groups speak in pairs
     tails       most users and half of the items are shown once
     waves       numbers whose effects rise and fall, alone and together
     habits      few items of a user's own are taken again and again, in changing circumstances
@@ -22,6 +23,7 @@ import numpy as np
 Random = np.random.Generator
 BEGIN, DAYS = datetime(2026, 3, 2, tzinfo=UTC), 14
 PAIR_SIZES = (1800, 1200, 900, 600, 400, 250, 120, 80, 40, 10)
+CODE_SIZES, GROUPS = (8000, 7000, 6000, 5000, 4500, 4000, 3000, 2500, 2000), 12
 LABEL = "clicked"
 
 
@@ -65,6 +67,20 @@ def pairs(random: Random, rows: int) -> Made:
                  enumerate(zip(PAIR_SIZES, codes, strict=True))}, logit)
 
 
+def codes(random: Random, rows: int) -> Made:
+    """A code has an effect of its own and belongs to a group of its field, which no column names; of every fourth pair
+    of fields the groups have an effect together."""
+    drawn = [_skewed(random, size, 0.7, rows) for size in CODE_SIZES]
+    groups = [random.integers(0, GROUPS, size)[code] for size, code in zip(CODE_SIZES, drawn, strict=True)]
+    logit = np.full(rows, -1.5)
+    for size, code in zip(CODE_SIZES, drawn, strict=True):
+        logit += random.normal(0, 0.4, size)[code]
+    for left, right in [*combinations(range(len(drawn)), 2)][::4]:
+        logit += random.normal(0, 0.6, (GROUPS, GROUPS))[groups[left], groups[right]]
+    return Made({f"code_{number}": random.permutation(10 * size)[code] for number, (size, code) in
+                 enumerate(zip(CODE_SIZES, drawn, strict=True))}, logit)
+
+
 def tails(random: Random, rows: int) -> Made:
     users = np.where(random.random(rows) < 0.8, np.arange(rows) + rows, random.integers(0, rows // 50, rows))
     items = _skewed(random, rows, 0.7, rows)
@@ -106,7 +122,7 @@ def habits(random: Random, rows: int) -> Made:
 
 LOGS: Mapping[str, tuple[Callable[[Random, int], Made], int]] = {
     "popular": (popular, 60_000), "new_users": (new_users, 60_000), "pairs": (pairs, 200_000),
-    "tails": (tails, 80_000), "waves": (waves, 40_000), "habits": (habits, 200_000)}
+    "codes": (codes, 33_000), "tails": (tails, 80_000), "waves": (waves, 40_000), "habits": (habits, 200_000)}
 
 
 def write(name: str, folder: Path, rows: int | None = None, seed: int = 0) -> tuple[Path, Made, np.ndarray]:

@@ -46,6 +46,8 @@ def test_the_papers_figures_stand_above_the_table(runs, capsys):
     text = capsys.readouterr().out
     assert "FIVES 0.8863" in text
     assert text.count("\n| ") == 1 + len(runs[0][1])
+    assert "| LR | 0." in text
+    assert len({line.count("|") for line in text.splitlines() if line.startswith("|")}) == 1
 
 
 def test_the_weaker_footing_has_ten_bins_alone():
@@ -74,6 +76,8 @@ def test_every_set_of_crosses_and_every_network_meets_the_same_rows(tmp_path, ca
     assert found == json.loads((tmp_path / "out" / "crosses.json").read_text(encoding="utf-8"))
     assert all_finite(found)
     every, weaker = found["adult"]["all bins"], found["adult"]["ten bins"]
-    assert {"LR", "LR + FIVES", "DNN", "FIVES, predictor", "LightGBM", "LR + all pairs hashed"} <= set(every)
+    assert {"LR", "LR + FIVES", "DNN", "DCNv2 + crosses", "FIVES, predictor", "best ranker", "LightGBM",
+            "LR + all pairs hashed"} <= set(every)
     assert set(weaker) == {"LR", "LR + FIVES"}
     assert all(0 <= row["mean"] <= 1 for row in every.values())
+    assert {"over DNN", "over DCNv2, low", "over LightGBM, high"} <= set(every["best ranker"])
