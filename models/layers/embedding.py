@@ -118,9 +118,7 @@ class FusedEmbedding(nn.Module):
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
         asked = torch.cat([r.flatten() for r in rows])
         if self.look_up is None:
-            # taking the padding out of a gradient waits for a GPU; there models/optimisation/row_adam.py leaves it out
-            padding = None if self.weight.is_cuda else PADDING
-            flat = F.embedding(asked, self.weight, padding_idx=padding, sparse=True)
+            flat = F.embedding(asked, self.weight, padding_idx=_padding(asked), sparse=True)
         else:
             flat = self.look_up(asked)
         parts = flat.split([r.numel() for r in rows])
@@ -138,6 +136,12 @@ class FusedEmbedding(nn.Module):
         products = [self.products(request.ids, candidate.ids)] if self.products else []
         pair_rates = [self.pair_rates(request.ids, candidate.ids)] if self.pair_rates else []
         return self.candidate.join(rows, vectors, *products, candidate.dense, *pair_rates)
+
+
+def _padding(rows: Tensor) -> int | None:
+    """What torch takes out of the gradient, by two walks over it: nothing where no row is the padding. To ask waits for
+    a GPU; there models/optimisation/row_adam.py leaves it out."""
+    return None if rows.is_cuda or bool(rows.all()) else PADDING
 
 
 def item_slot(spec: FeatureSpec) -> IdSlot | None:

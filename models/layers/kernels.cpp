@@ -51,6 +51,10 @@ inline Rows mine(int64_t rows, int threads, int thread) {
 
 constexpr int64_t BLOCK = 64;  // rows summed in float before they join a double
 
+// What a loop reads and writes is apart, which a compiler has to be told: bytes may lie anywhere, so that it would read
+// every other value anew after each that is written, one at a time.
+#define APART __restrict
+
 // Sums of two columns of terms over all rows: term(row, first [width], second [width]) adds to its two floats a column.
 template <typename Term>
 void sums(int64_t rows, int64_t width, int threads, double *first, double *second, Term term) {
@@ -84,19 +88,20 @@ void norm_forward(const T *z, int64_t rows, int64_t width, const float *gamma, c
   std::vector<double> first(width), second(width);
   std::vector<float> shift(width), slope(width), start(width);
   for (int64_t i = 0; i < width; ++i) shift[i] = load(z[i]);
-  sums(rows, width, threads, first.data(), second.data(), [&](int64_t row, float *sum, float *square) {
-    const T *from = z + row * width;
+  const float *APART off = shift.data();
+  sums(rows, width, threads, first.data(), second.data(), [=](int64_t row, float *APART sum, float *APART square) {
+    const T *APART from = z + row * width;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
-      float value = load(from[i]) - shift[i];
+      float value = load(from[i]) - off[i];
       sum[i] += value;
       square[i] += value * value;
     }
   });
   for (int64_t i = 0; i < width; ++i) {
-    double off = first[i] / rows;
-    mean[i] = static_cast<float>(shift[i] + off);
-    var[i] = static_cast<float>(std::max(second[i] / rows - off * off, 0.0));
+    double apart = first[i] / rows;
+    mean[i] = static_cast<float>(shift[i] + apart);
+    var[i] = static_cast<float>(std::max(second[i] / rows - apart * apart, 0.0));
     rstd[i] = 1.0f / std::sqrt(var[i] + eps);
     slope[i] = gamma[i] * rstd[i];
     start[i] = beta[i] - slope[i] * mean[i];
@@ -106,20 +111,22 @@ void norm_forward(const T *z, int64_t rows, int64_t width, const float *gamma, c
 #pragma omp parallel num_threads(threads)
   {
     Rows range = mine(rows, threads, omp_get_thread_num());
-    std::vector<uint64_t> random(words, ~0ULL);
+    std::vector<uint64_t> drawn(words, ~0ULL);
+    uint64_t *APART random = drawn.data();
+    const float *APART by = slope.data(), *APART from_zero = start.data();
     for (int64_t row = range.begin; row < range.end; ++row) {
       if (drop) {
 #pragma omp simd
         for (int64_t word = 0; word < words; ++word) random[word] = mixed(seed + row * words + word);
       }
-      const uint8_t *bytes = reinterpret_cast<const uint8_t *>(random.data());
-      const T *from = z + row * width;
-      T *to = y + row * width;
-      uint8_t *keep = kept + row * width;
+      const uint8_t *bytes = reinterpret_cast<const uint8_t *>(random);
+      const T *APART from = z + row * width;
+      T *APART to = y + row * width;
+      uint8_t *APART keep = kept + row * width;
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) {
-        float value = slope[i] * load(from[i]) + start[i];
-        bool alive = !(value <= 0.0f) && bytes[i] >= drop;
+        float value = by[i] * load(from[i]) + from_zero[i];
+        bool alive = !(value <= 0.0f) & (bytes[i] >= drop);  // && would be a branch
         keep[i] = alive;
         store(to[i], alive ? value * scale : 0.0f);
       }
@@ -132,9 +139,9 @@ void norm_backward(const T *dy, const T *z, const uint8_t *kept, int64_t rows, i
                    const float *mean, const float *rstd, int drop, int threads, float *dgamma, float *dbeta, T *dz) {
   float scale = 256.0f / (256 - drop);
   std::vector<double> first(width), second(width);
-  sums(rows, width, threads, first.data(), second.data(), [&](int64_t row, float *sum, float *product) {
-    const T *from = dy + row * width, *value = z + row * width;
-    const uint8_t *keep = kept + row * width;
+  sums(rows, width, threads, first.data(), second.data(), [=](int64_t row, float *APART sum, float *APART product) {
+    const T *APART from = dy + row * width, *APART value = z + row * width;
+    const uint8_t *APART keep = kept + row * width;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
       float gradient = load(from[i]) * (scale * keep[i]);
@@ -153,14 +160,15 @@ void norm_backward(const T *dy, const T *z, const uint8_t *kept, int64_t rows, i
 #pragma omp parallel num_threads(threads)
   {
     Rows range = mine(rows, threads, omp_get_thread_num());
+    const float *APART by = slope.data(), *APART flat = level.data(), *APART steep = tilt.data();
     for (int64_t row = range.begin; row < range.end; ++row) {
-      const T *from = dy + row * width, *value = z + row * width;
-      const uint8_t *keep = kept + row * width;
-      T *to = dz + row * width;
+      const T *APART from = dy + row * width, *APART value = z + row * width;
+      const uint8_t *APART keep = kept + row * width;
+      T *APART to = dz + row * width;
 #pragma omp simd
       for (int64_t i = 0; i < width; ++i) {
         float gradient = load(from[i]) * (scale * keep[i]);
-        store(to[i], slope[i] * (gradient - level[i] - tilt[i] * (load(value[i]) - mean[i])));
+        store(to[i], by[i] * (gradient - flat[i] - steep[i] * (load(value[i]) - mean[i])));
       }
     }
   }

@@ -18,6 +18,7 @@ from models.layers.product_cross import FactorisedCrosses
 from models.optimisation.row_adam import RowAdam, RowGradient
 from models.optimisation.row_shares import batch_shares, paces, penalties
 
+SLIGHT = 1e-6  # joins a norm that is divided by
 MANY_ROWS = 10_000_000  # from which a table's second moments are one a row
 
 
@@ -138,7 +139,10 @@ class Optimisers:
         return [(adam, RowGradient(*found)) for adam, found in zip(self.row_adams, self._received.rows, strict=True)]
 
     def _clip(self, dense: list[Tensor], rows: list[Tensor]) -> None:
-        torch._foreach_mul_([*dense, *rows], (self.clip_norm / (self._norm(dense, rows) + 1e-6)).clamp(max=1.0))
+        """Where nobody has to wait for the norm, gradients of a small one are not walked once more."""
+        norm = self._norm(dense, rows)
+        if norm.is_cuda or float(norm) + SLIGHT > self.clip_norm:
+            torch._foreach_mul_([*dense, *rows], (self.clip_norm / (norm + SLIGHT)).clamp(max=1.0))
 
     def _norm(self, dense: list[Tensor], rows: list[Tensor]) -> Tensor:
         if self._received is None:

@@ -41,7 +41,8 @@ class UnknownIds:
 
     def __init__(self, spec: FeatureSpec, shares: Mapping[str, float]) -> None:
         self._request, self._candidate = (
-            _Columns([slot for of, slot in _slots(spec) if of == block], shares, spec) for block in BLOCKS)
+            _Columns([slot for of, slot in _slots(spec) if of == block], shares, spec,
+                     sum(slot.width for slot in spec.block_ids(block))) for block in BLOCKS)
 
     def __call__(self, batch: Batch) -> Batch:
         """The batch with some ids unknown; draws come from torch's global generator of the batch's device."""
@@ -51,21 +52,20 @@ class UnknownIds:
 
 
 class _Columns:
-    """The columns of one block's slots, the draw that decides each and its share."""
+    """Of every column of one block, which draw decides it and its share; 0 of a column that is kept."""
 
-    def __init__(self, slots: list[IdSlot], shares: Mapping[str, float], spec: FeatureSpec) -> None:
-        self.columns = torch.tensor([slot.start for slot in slots], dtype=torch.int64)
-        self.draws = torch.tensor([SIDES.index(_side(slot, spec)) for slot in slots], dtype=torch.int64)
-        self.shares = torch.tensor([shares[slot.name] for slot in slots])
+    def __init__(self, slots: list[IdSlot], shares: Mapping[str, float], spec: FeatureSpec, width: int) -> None:
+        self.draws, self.shares = torch.zeros(width, dtype=torch.int64), torch.zeros(width)
+        for slot in slots:
+            self.draws[slot.start], self.shares[slot.start] = SIDES.index(_side(slot, spec)), shares[slot.name]
+        self.idle = not self.shares.any()
 
     def dropped(self, block: FeatureBlock, draws: Tensor) -> FeatureBlock:
-        if not len(self.columns):
+        if self.idle:
             return block
-        self.columns, self.draws, self.shares = (t.to(draws.device) for t in (self.columns, self.draws, self.shares))
-        gone = draws[:, self.draws] < self.shares
-        ids, columns = block.ids.clone(), self.columns
-        ids[:, columns] = torch.where(gone & (ids[:, columns] > UNKNOWN), UNKNOWN, ids[:, columns])
-        return FeatureBlock(ids, block.dense)
+        self.draws, self.shares = self.draws.to(draws.device), self.shares.to(draws.device)
+        gone = (draws.index_select(1, self.draws) < self.shares) & (block.ids > UNKNOWN)
+        return FeatureBlock(block.ids.masked_fill(gone, UNKNOWN), block.dense)
 
 
 def _side(slot: IdSlot, spec: FeatureSpec) -> str:

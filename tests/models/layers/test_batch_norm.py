@@ -52,6 +52,18 @@ def test_folding_keeps_the_function_and_takes_every_trace_away(hidden: tuple[int
     assert torch.equal(mlp(*batch), after)
 
 
+def test_a_bias_before_a_normalisation_waits_until_it_is_folded() -> None:
+    mlp = Mlp(3, 5, (4, 2))
+    batch_norm.insert(mlp)
+    mlp(*inputs()).sum().backward()
+    biases = [layer.bias for layer in mlp.hidden_layers()]
+    assert [bias.grad for bias in biases] == [None, None]
+    assert not any(bias.any() for bias in biases)
+    assert mlp.output_bias.grad is not None
+    batch_norm.fold(mlp)
+    assert all(bias.requires_grad and bias.any() for bias in biases)
+
+
 def test_a_batch_of_one_row_is_no_obstacle() -> None:
     mlp = trained(Mlp(3, 5, (4,)))
     one = [part[:1] for part in inputs()]

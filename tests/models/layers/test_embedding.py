@@ -47,6 +47,20 @@ def test_padding_is_zero_and_gets_no_gradient(spec: FeatureSpec, batch: Batch) -
     assert gradient[1:].any()
 
 
+def test_the_gradient_is_that_of_each_row_read_less_the_padding(spec: FeatureSpec) -> None:
+    """Of a batch with padding, and of one without, whose gradient is handed on as it is."""
+    embedding = FusedEmbedding(spec, 4)
+    for least in (0, 2):
+        rows = torch.arange(12).view(3, 4).clamp(min=least)
+        embedding.weight.grad = None
+        (vectors,) = embedding.vectors(rows)
+        (vectors * torch.arange(12.0).view(3, 4, 1)).sum().backward()
+        assert embedding.weight.grad is not None
+        wanted = torch.zeros(len(embedding.weight)).index_add_(0, rows.flatten(), torch.arange(12.0))
+        wanted[0] = 0.0
+        torch.testing.assert_close(embedding.weight.grad.to_dense(), wanted[:, None].expand(-1, 4))
+
+
 def test_the_item_is_named_by_its_largest_table(spec: FeatureSpec) -> None:
     slot = item_slot(spec)
     assert slot is not None

@@ -40,6 +40,15 @@ def test_gradients_are_clipped_to_one_norm(network: Dnn, batch: Batch, settings:
     assert norm < 0.5
 
 
+def test_gradients_of_a_small_norm_stay_as_they_are(network: Dnn, batch: Batch, settings: Train) -> None:
+    optimisers = Optimisers([network], settings.model_copy(update={"clip_norm": 1e6}))
+    backward(network, batch)
+    before = [p.grad.clone() for p in optimisers.dense if p.grad is not None]
+    optimisers.step()
+    after = [p.grad for p in optimisers.dense if p.grad is not None]
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
+
+
 def test_one_rate_is_everybodys(network: Dnn, settings: Train) -> None:
     optimisers = Optimisers([network], settings)
     optimisers.learning_rate = 0.25
