@@ -53,6 +53,37 @@ class CrossColumns:
         return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)) @ self._matrix
 
 
+class ChangedColumns:
+    """W_i (i' - i) of items whose inputs are i' in place of the table's i: in some columns, `ids` of the candidate
+    block, of one id each, and `dense` ones.
+    """
+
+    def __init__(self, inputs: Inputs, mlp: NumpyMlp, ids: np.ndarray, dense: np.ndarray) -> None:
+        embedding = inputs.embedding
+        reader, dim = embedding.candidate, embedding.dim
+        order = reader.order.numpy()
+        places = np.array([int(np.flatnonzero(order == column)[0]) for column in ids.tolist()], dtype=np.int64)
+        assert (places < reader.singles).all()  # of several ids in one column the mean is read
+        self._ids, self._dense, self._offsets = ids, dense, reader.offsets.numpy()[places]
+        self._weight = embedding.weight.detach().numpy()
+        vectors = (places[:, None] * dim + np.arange(dim)).reshape(-1)
+        numbers = len(reader.slots) * dim + (embedding.products.width if embedding.products is not None else 0) + dense
+        self._matrix = np.ascontiguousarray(mlp.candidate[np.concatenate([vectors, numbers]).astype(np.int64)])
+
+    def add(self, part: np.ndarray, before: Encoded, now: Encoded) -> None:
+        """To the items' part of the table, [K, H], whose inputs were `before` [K, ...]; `now` may have crosses too."""
+        numbers = now.dense[:, self._dense] - before.dense[:, self._dense]
+        ids, old = now.ids[:, self._ids], before.ids[:, self._ids]
+        if numbers.any() or not np.array_equal(ids, old):
+            changes = np.concatenate([self._vectors(ids) - self._vectors(old), numbers], axis=1)
+            part += changes @ self._matrix
+
+    def _vectors(self, ids: np.ndarray) -> np.ndarray:
+        """[K, columns x D]."""
+        rows = np.where(ids == PADDING, 0, ids + self._offsets)
+        return self._weight.take(rows, axis=0).reshape(len(ids), -1)
+
+
 def table(network: nn.Module, items: Encoded) -> np.ndarray | None:
     """W_i i of items [I, ...], float32 [I, H]; None for a network without such a layer."""
     embedding, mlp = getattr(network, "embedding", None), getattr(network, "mlp", None)

@@ -42,6 +42,10 @@ class FeatureStore:
         """How many rows the bundle has."""
         return len(self.keys)
 
+    def added_keys(self, after: int = 0) -> Sequence[str]:
+        """Of rows that were added since, in their order, but for the first `after`; a bundle's own table grows none."""
+        return ()
+
     def key(self, row: int) -> str:
         return str(self.keys.key(row))
 

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
@@ -66,6 +66,17 @@ class Numbers(Protocol):
     def within(self, least: float, most: float) -> ItemSet: ...
 
 
+class LiveInputs(Protocol):
+    """Columns of the items' inputs, of ids and of numbers, that change while the bundle is served."""
+
+    ids: np.ndarray
+    dense: np.ndarray
+
+    def write(self, rows: np.ndarray, ids: np.ndarray, dense: np.ndarray) -> None:
+        """As they are now, into the inputs [K, ...] of item rows [K]."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedBundle(ScoringBundle):
     """`item_vectors` [I, d] are the item tower's, `recent` [U, R] item rows padded right with -1, `popularity` [I] item
@@ -75,7 +86,8 @@ class LoadedBundle(ScoringBundle):
     `numbers` by name are what ranges may ask for; `age` is counted from that of `retrieve.created_field`.
 
     Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
-    and `changed` bool [I] which are not as the bundle had them.
+    and `changed` bool [I] which are not as the bundle had them. `live` inputs (serving/item_counters) stand for those
+    of `items` where items are ranked, and nowhere else.
     """
 
     users: FeatureStore
@@ -98,6 +110,7 @@ class LoadedBundle(ScoringBundle):
     numbers: Mapping[str, Numbers] = field(default_factory=dict)
     shown: Callable[[], ItemSet] | None = None
     changed: np.ndarray | None = None
+    live: Sequence[LiveInputs] = ()
     reference: Reference | None = None
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, islice
 from typing import NoReturn
@@ -19,6 +20,7 @@ from serving.batches.places import NoPlace
 from serving.batches.sized_server import BatchBounds, SizedServer
 from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.requests import Asked, ChangeReader, Message
+from serving.item_counters.counter_state import NO_COUNTERS, CounterState
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.message_bounds import largest_message
@@ -30,11 +32,15 @@ Batch = list[Asked]
 
 
 class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
-    """`catalogue` is None where the server keeps none. Batches take turns of their own, once to be read and once to be
-    written, which callers share by what `who` names them, and which wait for lulls of requests."""
+    """`catalogue` is None where the server keeps none, `counters` says how those of items stand. Batches take turns of
+    their own, once to be read and once to be written, which callers share by what `who` names them, and which wait for
+    lulls of requests."""
 
-    def __init__(self, catalogue: Catalogue | None, serve: Serve, who: Who | None = None) -> None:
-        self._catalogue, self._who = catalogue, who or caller_name(None)
+    def __init__(
+        self, catalogue: Catalogue | None, serve: Serve, who: Who | None = None,
+        counters: Callable[[], CounterState] = lambda: NO_COUNTERS,
+    ) -> None:
+        self._catalogue, self._counters, self._who = catalogue, counters, who or caller_name(None)
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
         self._bounds = BatchBounds(
             largest=largest_message(serve), entries=serve.max_candidates, setting="max_candidates")
@@ -73,7 +79,7 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         if self._catalogue is None:
             await _refuse(context)
         stored = await asyncio.get_running_loop().run_in_executor(self._catalogue.reading, self._catalogue.stored)
-        return _status(self._catalogue, stored)
+        return _status(self._catalogue, stored, self._counters())
 
     async def _change(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
         if self._disk is None:
@@ -114,10 +120,11 @@ def _result(asked: Asked, applied: list[bool]) -> pb.ChangeResult:
     return pb.ChangeResult(item_id=asked.item, outcome=outcome)
 
 
-def _status(catalogue: Catalogue, stored: int) -> pb.CatalogStatus:
+def _status(catalogue: Catalogue, stored: int, counters: CounterState) -> pb.CatalogStatus:
     fresh, follower = catalogue.fresh, catalogue.follower
     return pb.CatalogStatus(
         bundle_version=fresh.bundle.version, applied_sequence=follower.applied, stored_sequence=stored,
         bundle_items=fresh.items.count, changed_items=fresh.changed_items, hidden_items=fresh.hidden_items,
         room=fresh.items.room, unmerged_items=fresh.index.unmerged, merges=fresh.index.merges,
-        recall=follower.recall, visible_p99_seconds=follower.visible_p99, failure=follower.failure)
+        recall=follower.recall, visible_p99_seconds=follower.visible_p99, failure=follower.failure,
+        counted_items=counters.items, counters_age_seconds=counters.age, counters_failure=counters.failure)

@@ -31,8 +31,8 @@ CREATE TABLE IF NOT EXISTS events (
   known INTEGER NOT NULL, user TEXT, item TEXT, link TEXT, identity TEXT UNIQUE, columns TEXT NOT NULL);
 DROP INDEX IF EXISTS of_user;
 DROP INDEX IF EXISTS of_item;
+DROP INDEX IF EXISTS shown_of_item;
 CREATE INDEX IF NOT EXISTS shown_to_user ON events (user) WHERE identity IS NOT NULL;
-CREATE INDEX IF NOT EXISTS shown_of_item ON events (item) WHERE identity IS NOT NULL;
 CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CLICK)};
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
@@ -45,11 +45,11 @@ INSERT = (
     f"WHERE kind = {int(Kind.CLICK)} AND link = :link AND at >= :at - :window AND at <= :at + :window "
     f"LIMIT {MOST_CLICKS})) < {MOST_CLICKS} ON CONFLICT (id) DO NOTHING"
 )
-MOST_SHOWN = 5_000  # impressions of one user or item, the latest: who has more within the windows is no person
+MOST_SHOWN = 5_000  # impressions of one user, the latest: who has more within the windows is no person
 SHOWN = (
     "SELECT json_group_array(json_array(shown.at, shown.known, shown.item, click.at, click.known)) FROM (SELECT at, "
     "known, item, link FROM events "
-    "INDEXED BY {index} WHERE {key} = :value AND identity IS NOT NULL AND known <= :moment "
+    "INDEXED BY shown_to_user WHERE user = :user AND identity IS NOT NULL AND known <= :moment "
     f"ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events AS click ON click.seq = ("
     "SELECT min(seq) FROM events INDEXED BY clicks WHERE "
     f"kind = {int(Kind.CLICK)} AND link = shown.link AND at >= shown.at AND at <= shown.at + :window "
@@ -137,15 +137,7 @@ class EventStore:
 
     def of_user(self, user: str, moment: int) -> Shown:
         """What was shown to the user, as known at `moment` (microseconds)."""
-        return self._shown("user", "shown_to_user", user, moment)
-
-    def of_item(self, item: str, moment: int) -> Shown:
-        """To whom the item was shown."""
-        return self._shown("item", "shown_of_item", item, moment)
-
-    def _shown(self, key: str, index: str, value: str, moment: int) -> Shown:
-        found = self.connection.execute(
-            SHOWN.format(key=key, index=index), {"value": value, "window": self._label_window, "moment": moment})
+        found = self.connection.execute(SHOWN, {"user": user, "window": self._label_window, "moment": moment})
         return Shown.of(sorted(json.loads(found.fetchone()[0]), key=KNOWN), self._features.label_window)
 
     def has_more(self, user: str, count: int) -> bool:

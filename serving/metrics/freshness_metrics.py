@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from contracts.bundle.bundle import Manifest
+from serving.item_counters.counter_state import CounterState
 from serving.metrics.running_sample import Drift
 from serving.users.circuit_breaker import StoreState
 
@@ -40,6 +41,11 @@ class FreshnessMetrics:
         self._store_failures = Counter("sluice_user_store_failures_total", "Reads of the store of users without "
                                        "an answer in time.", registry=registry)
         self._known_failures = 0
+        self._counted = Gauge("sluice_item_counters_items", "Items with an event-fresh counter above 0, in the process "
+                              "with the most.", registry=registry, multiprocess_mode="livemax")
+        self._counters_age = Gauge(
+            "sluice_item_counters_age_seconds", "How long ago the event-fresh counters of items that requests rank by "
+            "were true, in any process.", registry=registry, multiprocess_mode="livemax")
 
     def serving(self, manifest: Manifest) -> None:
         """Says nothing of a bundle whose log has no times."""
@@ -64,6 +70,12 @@ class FreshnessMetrics:
         self._known_failures = state.failures
         if state.published is not None:
             self._store_published.set(state.published.timestamp())
+
+    def item_counters(self, state: CounterState) -> None:
+        """As they are now; nothing while the bundle's are ranked by."""
+        if state.age is not None:
+            self._counted.set(state.items)
+            self._counters_age.set(state.age)
 
     def user(self, age: float) -> None:
         """In seconds."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from contracts.bundle.bundle import Manifest
 from contracts.logs import trace_id
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.item_counters.counter_state import CounterState
 from serving.metrics.call_log import CallLog, call_log_of_process
 from serving.metrics.metrics_folder import is_on
 from serving.request.query import PageAnswer, RankAnswer, slates_of
@@ -157,14 +158,15 @@ def exporter_wanted() -> str:
 @dataclass(frozen=True)
 class Watched:
     """What is asked how it stands: the `queue` for requests that wait and the seconds of the oldest, the log of
-    `answers` where there is one, `lag` for the seconds that the catalogue is behind, and the store of `users`,
-    where there is one."""
+    `answers` where there is one, `lag` for the seconds that the catalogue is behind, the store of `users` and the
+    event-fresh `counters` of items, where there are such."""
 
     manifest: Manifest
     queue: Callable[[], tuple[int, float]]
     answers: ResponseLog | None = None
     lag: Callable[[], float] | None = None
     users: Callable[[], StoreState] | None = None
+    counters: Callable[[], CounterState] | None = None
 
 
 async def watch(observer: RequestObserver, watched: Watched) -> None:
@@ -198,6 +200,8 @@ def _look(metrics: ServingMetrics, watched: Watched) -> None:
         metrics.freshness.catalogue(watched.lag())
     if watched.users is not None:
         metrics.freshness.user_store(watched.users())
+    if watched.counters is not None:
+        metrics.freshness.item_counters(watched.counters())
     if watched.answers is not None:
         state = watched.answers.state
         metrics.response_log(state.waiting, state.lost, bool(state.cause))

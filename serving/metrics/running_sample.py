@@ -2,7 +2,7 @@
 
     PSI of a field      user and context fields of sampled requests against training, their histories and counters as
                         they have become since; item fields of the shown items against the bundle's own slates for
-                        validation's requests
+                        validation's requests, live ones as they are now
     PSI of the scores   calibrated probabilities of the shown items against those of the same slates
 
 The reference is contracts/bundle/reference.py, the code that of `sluice quality`. Fields that are made from the clock
@@ -75,6 +75,8 @@ class RunningSample:
         rows = np.concatenate([one.rows for one in held])
         requests = Encoded(*(np.concatenate([one.inputs[part] for one in held]) for part in (0, 1)))
         shown = Encoded(np.asarray(items.ids)[rows], np.asarray(items.dense)[rows])
+        for live in self._bundle.live:
+            live.write(rows, *shown)
         now = encoded_profiles(spec, ("user", "context"), requests) | encoded_profiles(spec, ("item",), shown)
         items_shown = {field.name for field in spec.of_side("item")}
         fields = {name: field_psi(now[name], len(rows) if name in items_shown else len(held), before,

@@ -65,8 +65,8 @@ class _Crosses:
 
 
 def narrowed(bundle: LoadedBundle, spec: FeatureSpec) -> LoadedBundle:
-    """The bundle as if it had the fields of `spec` alone, for a network that reads no others."""
-    return replace(bundle, spec=spec, encoder=Encoder(spec, bundle.encoder.vocabularies))
+    """The bundle as if it had the fields of `spec` alone, for a network that reads no others, and as it was made."""
+    return replace(bundle, spec=spec, encoder=Encoder(spec, bundle.encoder.vocabularies), live=())
 
 
 def _grouped(split: FscdSplit, ids: np.ndarray) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

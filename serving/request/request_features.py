@@ -56,7 +56,7 @@ class RequestFeatures:
         # Plain views of the memory maps: the subclass costs a Python call per operation.
         self._item_ids, self._item_dense = np.asarray(bundle.items.ids), np.asarray(bundle.items.dense)
         self._user_ids, self._user_values = np.asarray(bundle.users.ids), np.asarray(bundle.users.dense)
-        self._recent = np.asarray(bundle.recent)
+        self._recent, self._live = np.asarray(bundle.recent), tuple(bundle.live)
         self._context = {field.name: field for field in spec.of_side("context")}
         self._users = {field.name: field for field in spec.of_side("user")}
         self.missing_request = bundle.encoder.encode({}, "user", "context")
@@ -129,14 +129,20 @@ class RequestFeatures:
         if field.dense:
             dense[:, self.request_dense[field.name].start] = scale(np.array(column, dtype=np.float64), field)
 
+    def stored_items(self, rows: np.ndarray) -> Encoded:
+        """Of item rows [K], as the bundle's tables have them."""
+        return Encoded(self._item_ids.take(rows, axis=0), self._item_dense.take(rows, axis=0))
+
     def candidate_inputs(
         self, rows: np.ndarray, request_ids: np.ndarray, given: GivenItems | None = None
     ) -> Encoded:
         """Item inputs of the candidates `rows` [K], and their crosses with the requester's ids ([1, W])."""
         stored = rows if given is None else given.stored(rows)
         ids = np.empty((len(rows), self._item_width + self._crosses), dtype=np.int32)
-        ids[:, : self._item_width] = self._item_ids.take(stored, axis=0)
-        dense = self._item_dense.take(stored, axis=0)
+        items = self.stored_items(stored)
+        ids[:, : self._item_width], dense = items
+        for live in self._live:
+            live.write(stored, ids, dense)
         if given is not None:
             where, which = given.places(rows)
             ids[where, : self._item_width], dense[where] = given.inputs.ids[which], given.inputs.dense[which]

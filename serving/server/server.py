@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,6 +33,8 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
 from serving.events.event_room import EventRoom
+from serving.item_counters.counter_follower import followed
+from serving.item_counters.counter_state import NO_COUNTERS, CounterState
 from serving.metrics.request_observer import Watched, observer_of_process, watch
 from serving.request import message_bounds
 from serving.request.by_name import ByName
@@ -142,18 +144,24 @@ class Server:
         self._credentials = server_credentials(settings.doors.tls) if settings.doors.tls else None
         self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most,
                                        interceptors=[AccessInterceptor(gate)] if gate else None)
+        self._counters = behind_others(partial(followed, bundle, settings.fresh)) if settings.fresh else None
+        if self._counters is not None:
+            bundle = replace(bundle, live=self._counters.columns)
         funnel = Funnel(bundle)
         behind_others(partial(warm_up, funnel, bundle))
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         serve, who = bundle.settings.serve, caller_name(gate)
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
                                  settings.event_stream)
-        self._catalog = CatalogServicer(catalogue, serve, who)
+        self._catalog = CatalogServicer(catalogue, serve, who, self._counter_state)
         self._stored = stored_users(settings, bundle)
         users = OnlineUsers(self._stored, self._events.users) if self._stored else self._events.users
         self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users)
         if catalogue is not None:
             catalogue.follower.lulls = self._servicer.lulls
+        if self._counters is not None:
+            self._counters.lulls = self._servicer.lulls
+            self._counters.start()
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
         self._calls = OpenCalls(most, who)
         self._stopping = asyncio.Event()
@@ -181,7 +189,11 @@ class Server:
         follower = self._catalogue.follower if self._catalogue else None
         stored = self._stored
         return Watched(self._manifest, lambda: self._servicer.queue, self._answers,
-                       (lambda: follower.lag) if follower else None, (lambda: stored.state) if stored else None)
+                       (lambda: follower.lag) if follower else None, (lambda: stored.state) if stored else None,
+                       self._counter_state if self._counters else None)
+
+    def _counter_state(self) -> CounterState:
+        return self._counters.state if self._counters else NO_COUNTERS
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server, self._calls.take)
@@ -223,6 +235,8 @@ class Server:
         self._catalog.close()
         self._servicer.close()
         self._events.close()
+        if self._counters is not None:
+            self._counters.close()
         if self._stored is not None:
             await self._stored.close()
 

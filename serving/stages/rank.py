@@ -1,7 +1,8 @@
 """Ranking: the full network over user, context, item and cross inputs, then the calibration.
 
 The requester's block goes in once (batch 1); the candidates' block is one `take` from the item table and the crosses.
-What items add to the first layer is read from the bundle's table where it has one (models/inference/item_part.py).
+What items add to the first layer is read from the bundle's table where it has one (models/inference/item_part.py), and
+put right where their inputs are live ones.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ import numpy as np
 
 from contracts.features.encoding import Encoded
 from models.inference import split_ranker
+from models.inference.item_part import ChangedColumns
+from models.inference.split_din import SplitDin
+from models.inference.split_ranker import SplitDnn
 from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
@@ -32,11 +36,26 @@ class RankStage:
         known = bundle.rank_table if bundle.rank_table and bundle.rank_table.ranker is bundle.ranker else None
         self._table = None if known is None else np.asarray(known.rows)
         self._features = features
+        self._moved = self._changed_columns(bundle)
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
 
-    def item_part(self, rows: np.ndarray, given: GivenItems | None) -> np.ndarray | None:
-        """What the items add to the first layer, [K, H]; None where the bundle does not know it of all of them."""
-        return None if self._table is None or given is not None else self._table.take(rows, axis=0)
+    def item_part(self, rows: np.ndarray, given: GivenItems | None, candidate: Encoded) -> np.ndarray | None:
+        """What the items of `candidate` add to the first layer, [K, H]; None where the bundle does not know it of all
+        of them."""
+        if self._table is None or given is not None:
+            return None
+        found = self._table.take(rows, axis=0)
+        if self._moved is not None:
+            self._moved.add(found, self._features.stored_items(rows), candidate)
+        return found
+
+    def _changed_columns(self, bundle: LoadedBundle) -> ChangedColumns | None:
+        """None where no input is live, and of a network that reads no table."""
+        ranker = self.ranker
+        if self._table is None or not bundle.live or not isinstance(ranker, SplitDnn | SplitDin):
+            return None
+        ids, dense = (np.concatenate([getattr(live, part) for live in bundle.live]) for part in ("ids", "dense"))
+        return ChangedColumns(ranker.inputs, ranker.mlp, ids, dense)
 
     def run(
         self, candidates: Candidates, requester: Requester, by_value: bool, limit: int, deadline: Deadline
@@ -47,8 +66,8 @@ class RankStage:
         begun = self.ranker.begin(requester.inputs)
 
         def score(part: slice) -> np.ndarray:
-            known = self.item_part(candidates.rows[part], candidates.given)
-            return self.ranker.logits(begun, Encoded(candidate.ids[part], candidate.dense[part]), known)
+            block = Encoded(candidate.ids[part], candidate.dense[part])
+            return self.ranker.logits(begun, block, self.item_part(candidates.rows[part], candidates.given, block))
 
         logits = score_in_chunks(len(candidates), max(CHUNK, limit), deadline, score)
         probabilities = self._calibration.apply(logits)

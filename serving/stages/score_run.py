@@ -65,6 +65,6 @@ class ScoreRun:
                 raise DeadlineExpired(f"the deadline passed after {start} of {len(items.ids)} items; send fewer, or "
                                       "more time")
             span = slice(start, start + CHUNK)
-            known = self._rank.item_part(rows[span], given)
-            parts.append(ranker.logits(begun, Encoded(items.ids[span], items.dense[span]), known))
+            block = Encoded(items.ids[span], items.dense[span])
+            parts.append(ranker.logits(begun, block, self._rank.item_part(rows[span], given, block)))
         return np.concatenate(parts)

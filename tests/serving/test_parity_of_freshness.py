@@ -1,6 +1,6 @@
 """What the server knew when it was asked is what `sluice features` computes for that moment from the landed log: every
 impression of a random log is a question to both, asked of the server before the impression is recorded: of the user
-as a request asks, of the item of the store.
+and of the item as a request reads them.
 
 Events come late, twice under their id, twice under another id, and clicks before what they click on; times coincide.
 """
@@ -10,24 +10,33 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.atomic_write import write_json
 from contracts.config.config import Config
+from contracts.features.encoding import Encoder, bin_ids
 from contracts.features.event_features import EventFeatures
+from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
 from pipelines.windows.publish_clock import to_micros
+from serving.bundle.feature_store import FeatureStore
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.events.event import Event, Kind
 from serving.events.event_store import EventStore
 from serving.events.event_users import EventUsers
 from serving.events.landing import land
+from serving.item_counters.counter_follower import CounterFollower
+from serving.request.request_features import RequestFeatures
 
 SECOND, PRIOR, LENGTH = 1_000_000, 0.2, 4
 START = int(datetime(2026, 1, 5, 23, 59, 30, tzinfo=UTC).timestamp()) * SECOND  # midnight comes on the way
@@ -49,17 +58,35 @@ CONFIG = Config.model_validate({
 
 
 Asked = tuple[str, int]  # request and microseconds
+ITEMS = ["i0", "i1", "i2"]
+OF_ITEM = [name for field in CONFIG.fields if field.name == "of_item" for name, _, _ in field.counters()]
+WINDOWS = {name: window for field in CONFIG.fields for name, _, window in field.counters()}
+STORED = -7.0  # in the bundle's table
+
+
+def counted_bundle(loaded: LoadedBundle) -> LoadedBundle:
+    """A bundle whose items' inputs are their counters: numbers as they are, and ids that tell some of them apart."""
+    edges = {4: (0.15, 0.25, 1.0)}
+    counters = tuple(FeatureField(name=name, kind="counter", side="item", edges=edges) for name in OF_ITEM)
+    spec, keys = FeatureSpec(fields=counters), Vocabulary.of(ITEMS, "string")
+    ids, dense = np.zeros((len(ITEMS) + 1, len(OF_ITEM)), np.int32), np.full((len(ITEMS) + 1, len(OF_ITEM)), STORED)
+    nobody = FeatureStore(Vocabulary.of([], "string"), np.empty((1, 0), np.int32), np.empty((1, 0), np.float32))
+    return replace(loaded, spec=spec, encoder=Encoder(spec, {}), users=nobody,
+                   items=FeatureStore(keys, ids, dense.astype(np.float32)))
 
 
 class Host:
     """A server's store with a clock of its own, and what it said when it was asked."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int, loaded: LoadedBundle) -> None:
         self.draw, self.now, self.said = random.Random(seed), START, dict[Asked, dict[str, Any]]()
         self.features = EventFeatures.of(CONFIG, PRIOR, None, {"place": "text"})
         self.store = self.opened(folder)
         self.users = EventUsers(lambda: self.opened(folder), self.features, lambda: self.now)
-        self.loop, self.served = asyncio.Runner(), 0
+        self.loop, self.served, self.served_of_items = asyncio.Runner(), 0, 0
+        bundle = counted_bundle(loaded)
+        self.counters = CounterFollower(bundle, self.features, lambda: self.opened(folder), lambda: self.now)
+        self.inputs = RequestFeatures(replace(bundle, live=self.counters.columns))
         self.sent: list[Event] = []
 
     def opened(self, folder: Path) -> EventStore:
@@ -67,6 +94,7 @@ class Host:
 
     def close(self) -> None:
         self.users.close()
+        self.counters.close()
         self.loop.close()
         self.store.close()
 
@@ -78,12 +106,25 @@ class Host:
         return self._event(Kind.IMPRESSION, f"shown {number}", self.now, user, item, request)
 
     def answer(self, user: str, item: str) -> dict[str, Any]:
-        of_user, of_item = self.store.of_user(user, self.now), self.store.of_item(item, self.now)
+        of_user = self.store.of_user(user, self.now)
         found: dict[str, Any] = {"recent": list(of_user.history(self.now, LENGTH))}
-        for field in self.features.counters:
-            shown = of_user if field.side == "user" else of_item
-            found |= shown.counters(field, self.now, PRIOR)
-        return found | self.request(user)
+        for field in self.features.of_side("user"):
+            found |= of_user.counters(field, self.now, PRIOR)
+        return found | self.request(user) | self.candidate(item)
+
+    def candidate(self, item: str) -> dict[str, Any]:
+        """What the ranker is given of an item: its counters, those of windows that the folder does not hold as the
+        bundle has them."""
+        while self.counters.look():
+            pass
+        read = self.inputs.candidate_inputs(np.array([ITEMS.index(item)]), np.empty((1, 0), np.int32))
+        found = dict(zip(OF_ITEM, read.dense[0].tolist(), strict=True))
+        whole = {name for name in OF_ITEM if self.now - WINDOWS[name] * SECOND >= self.store.since}
+        assert {name for name, value in found.items() if value != STORED} == whole
+        self.served_of_items += len(whole)
+        bins = {name: bin_ids(np.array([found[name]]), (0.15, 0.25, 1.0))[0] for name in whole}
+        assert {name: read.ids[0, place] for place, name in enumerate(OF_ITEM) if name in whole} == bins
+        return {name: found[name] for name in whole}
 
     def request(self, user: str) -> dict[str, Any]:
         """What a request is told of its user: all histories, and the counters of windows that the folder holds."""
@@ -157,13 +198,15 @@ def offline(spark: Any, host: Host, folder: Path) -> dict[Asked, dict[str, Any]]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_server_knew_what_the_features_say(spark: Any, tmp_path: Path, seed: int) -> None:
-    host = Host(tmp_path / "host", seed)
+def test_the_server_knew_what_the_features_say(spark: Any, loaded: LoadedBundle, tmp_path: Path, seed: int) -> None:
+    host = Host(tmp_path / "host", seed, loaded)
     with closing(host):
         lived(host, 250)
         found = offline(spark, host, tmp_path)
     assert len(host.said) == 250
     for asked, said in host.said.items():
-        assert {name: found[asked][name] for name in said} == said, asked
+        told = {name: found[asked][name] for name in said}
+        assert {name: float(np.float32(value)) if name in OF_ITEM else value for name, value in told.items()} == said
     assert host.served > 250  # of the windows of seconds most are whole
+    assert host.served_of_items > 1000
     assert len({len(said["recent"]) for said in host.said.values()}) > 2

@@ -10,7 +10,9 @@ from contracts.config.training import Train
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, FeatureBlock
-from models.inference import item_part
+from models.inference import item_part, split_ranker
+from models.inference.split_din import SplitDin
+from models.inference.split_ranker import SplitDnn
 from models.networks import registry
 from models.networks.dnn import Dnn
 
@@ -45,3 +47,25 @@ def test_items_are_taken_in_blocks(spec: FeatureSpec, batch: Batch, monkeypatch:
 def test_networks_without_such_a_layer_have_none(spec: FeatureSpec, batch: Batch, name: str) -> None:
     made = registry.build(name, spec, Train(embedding_dim=4))
     assert item_part.table(made, items(spec, batch.candidate)) is None
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din"])
+def test_what_changed_of_items_is_added_to_their_part(spec: FeatureSpec, batch: Batch, name: str) -> None:
+    """The table of other inputs is the table of these and what they differ by."""
+    made = registry.build(name, spec, Train(embedding_dim=4, hidden=[8])).eval().requires_grad_(False)
+    split = split_ranker.of(made, spec.id_width("item"))
+    assert isinstance(split, SplitDnn | SplitDin)
+    before = items(spec, batch.candidate)
+    ids = np.array([slot.start for slot in spec.id_slots("item") if slot.width == 1])
+    dense = np.arange(before.dense.shape[1])
+    now = Encoded(before.ids.copy(), before.dense * 2 + 1)
+    now.ids[:, ids] = before.ids[::-1, ids]
+    found, whole = item_part.table(made, before), item_part.table(made, now)
+    assert found is not None
+    assert whole is not None
+    changed = item_part.ChangedColumns(split.inputs, split.mlp, ids, dense)
+    same = found.copy()
+    changed.add(same, before, before)
+    np.testing.assert_array_equal(same, found)
+    changed.add(found, before, now)
+    np.testing.assert_allclose(found, whole, atol=1e-5)

@@ -52,7 +52,6 @@ def test_a_click_before_its_impression_is_joined_once_that_comes(store: EventSto
     store.record([[shown_event("a", START - SECOND)]])
     clock.now += SECOND
     assert store.of_user("u", clock.now).history(clock.now, 5) == ("i",)
-    assert store.of_item("i", clock.now).history(clock.now, 5) == ("i",)
     assert store.of_user("stranger", clock.now).items == ()
 
 
@@ -77,20 +76,19 @@ def test_of_one_link_so_many_clicks_are_kept_within_a_window_and_the_others_are_
     assert store.record([[beyond, other, shown_event("a", START, name="again")]])[0][:2] == (3, 0)
 
 
-@pytest.mark.parametrize(("key", "index"), [("user", "shown_to_user"), ("item", "shown_of_item")])
-def test_what_is_read_is_bounded_by_the_limits_and_sorted_by_nobody(store: EventStore, key: str, index: str) -> None:
-    asked = event_store.SHOWN.format(key=key, index=index)
-    limits = {"value": "u", "window": 1, "moment": START}
-    steps = [step for *_, step in store.connection.execute(f"EXPLAIN QUERY PLAN {asked}", limits)]
+def test_what_is_read_is_bounded_by_the_limits_and_sorted_by_nobody(store: EventStore) -> None:
+    limits = {"user": "u", "window": 1, "moment": START}
+    steps = [step for *_, step in store.connection.execute(f"EXPLAIN QUERY PLAN {event_store.SHOWN}", limits)]
     searches = [step for step in steps if step.startswith("SEARCH events")]
-    assert [f"{index} ({key}=?" in searches[0], "clicks (link=? AND at>? AND at<?" in searches[1]] == [True, True]
+    assert ["shown_to_user (user=?" in searches[0], "clicks (link=? AND at>? AND at<?" in searches[1]] == [True, True]
     assert not any("TEMP B-TREE" in step or step.startswith("SCAN events") for step in steps)
 
 
 def test_the_indexes_of_an_older_folder_are_replaced(store: EventStore, tmp_path: Path, clock: SetClock) -> None:
     store.connection.execute("CREATE INDEX of_user ON events (user, at) WHERE identity IS NOT NULL")
+    store.connection.execute("CREATE INDEX shown_of_item ON events (item) WHERE identity IS NOT NULL")
     names = store_at(tmp_path, clock).connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%INDEX%'")
-    assert sorted(name for name, in names) == ["clicks", "shown_of_item", "shown_to_user"]
+    assert sorted(name for name, in names) == ["clicks", "shown_to_user"]
 
 
 def test_nobody_knows_of_an_event_before_its_time(store: EventStore, clock: SetClock) -> None:

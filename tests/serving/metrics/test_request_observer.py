@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from contracts.bundle.reference import Reference
 from contracts.features.encoded_profiles import numbers_profile
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.item_counters.counter_state import CounterState
 from serving.metrics.call_log import CallLog
 from serving.metrics.request_observer import (
     NOBODY,
@@ -103,7 +104,8 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     observer = RequestObserver(ServingMetrics(registry))
 
     async def a_moment() -> None:
-        watched = Watched(loaded.manifest, lambda: (2, 0.5), lag=lambda: 7.0, users=lambda: StoreState(None, 3, True))
+        watched = Watched(loaded.manifest, lambda: (2, 0.5), lag=lambda: 7.0, users=lambda: StoreState(None, 3, True),
+                          counters=lambda: CounterState(0.5, 4, ""))
         task = asyncio.create_task(watch(observer, watched))
         await asyncio.sleep(0.01)
         task.cancel()
@@ -113,6 +115,7 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     assert registry.get_sample_value("sluice_queue_requests") == 2
     assert registry.get_sample_value("sluice_catalogue_lag_seconds") == 7
     assert registry.get_sample_value("sluice_user_store_failures_total") == 3
+    assert registry.get_sample_value("sluice_item_counters_items") == 4
     assert registry.get_sample_value("sluice_workers") == 1
     observer.close()
     assert registry.get_sample_value("sluice_workers") == 0

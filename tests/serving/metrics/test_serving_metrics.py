@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.item_counters.counter_state import CounterState
 from serving.metrics.running_sample import Drift
 from serving.metrics.serving_metrics import ServingMetrics
 from serving.request.query import Fallback, PageAnswer, RankAnswer, RankedItem, StageReport, StageStatus
@@ -144,6 +145,14 @@ def test_the_data_of_a_bundle_have_an_end(seen: Seen, loaded: LoadedBundle) -> N
 def test_the_catalogues_lag_is_told(seen: Seen) -> None:
     seen.metrics.freshness.catalogue(2.5)
     assert seen.value("sluice_catalogue_lag_seconds") == 2.5
+
+
+def test_the_items_counters_are_told_once_they_are_ranked_by(seen: Seen) -> None:
+    seen.metrics.freshness.item_counters(CounterState(None, 7, ""))
+    assert seen.value("sluice_item_counters_items") == 0
+    seen.metrics.freshness.item_counters(CounterState(0.25, 7, ""))
+    assert seen.value("sluice_item_counters_items") == 7
+    assert seen.value("sluice_item_counters_age_seconds") == 0.25
 
 
 def test_the_shared_store_of_users_is_told(seen: Seen) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from contracts.features.encoding import Encoded
+from models.inference import item_part
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle, RankTable
 from serving.request.candidates import Candidates
@@ -40,6 +41,40 @@ def test_broadcasting_equals_one_candidate_at_a_time(loaded: LoadedBundle, name:
         with torch.inference_mode():
             logit = bundle.ranker(block(user.inputs), block(Encoded(candidate.ids, candidate.dense))).numpy()
         assert probability == pytest.approx(bundle.calibration.apply(logit)[0], abs=1e-5)
+
+
+class Moved:
+    """A live number of every other item, with the id of its bin."""
+
+    def __init__(self, bundle: LoadedBundle) -> None:
+        self.ids = np.array([slot.start for slot in bundle.spec.id_slots("item") if slot.field == "price"])
+        self.dense = np.array([slot.start for slot in bundle.spec.dense_slots("item") if slot.field == "price"])
+
+    def write(self, rows: np.ndarray, ids: np.ndarray, dense: np.ndarray) -> None:
+        moved = np.flatnonzero(rows % 2)
+        ids[moved[:, None], self.ids] = 2 + rows[moved, None] % 3
+        dense[moved[:, None], self.dense] = rows[moved, None] / 10
+
+
+@pytest.mark.parametrize("by_table", [True, False])
+@pytest.mark.parametrize("name", registry.names())
+def test_live_inputs_are_ranked_by(loaded: LoadedBundle, name: str, by_table: bool) -> None:
+    """By every network, whether or not a table holds its items' part: as it was trained to read such inputs."""
+    torch.manual_seed(3)
+    network = registry.build(name, loaded.spec, loaded.settings.train).eval()
+    table = item_part.table(network, Encoded(np.asarray(loaded.items.ids), np.asarray(loaded.items.dense)))
+    known = RankTable(network, table) if by_table and table is not None else None
+    still = replace(loaded, ranker=network, rank_table=known)
+    moved = replace(still, live=(Moved(loaded),))
+    features = RequestFeatures(moved)
+    user = features.requester(QUERY)
+    candidate = features.candidate_inputs(ROWS, user.inputs.ids)
+    assert (candidate.dense != RequestFeatures(still).candidate_inputs(ROWS, user.inputs.ids).dense).any()
+    with torch.inference_mode():
+        logits = network(block(user.inputs), block(candidate)).float().numpy()
+    found = rank(moved, Deadline(None)).candidates
+    by_row = dict(zip(found.rows.tolist(), found.scores["rank"].tolist(), strict=True))
+    np.testing.assert_allclose([by_row[row] for row in ROWS.tolist()], loaded.calibration.apply(logits), atol=1e-5)
 
 
 @pytest.mark.parametrize("by_value", [True, False])

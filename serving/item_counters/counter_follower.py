@@ -1,0 +1,140 @@
+"""Keeps the items' counters of one worker as the host's events have them: a thread that reads on from the last event
+that it has seen, and moves all windows on to the present.
+
+    what is read    every event once, by its number; an impression costs the same however many the item has
+    when            every LOOK_SECONDS, in a lull of requests, for which a look waits PATIENCE_SECONDS at most
+    how much        EVENTS a look, the oldest first, then a rest of REST times what it took: where more events come than
+                    1 / (1 + REST) of a core can count, the age of the counters grows, and is told
+    what is seen    by a request that begins after the look: the events that were read, and windows as they stand then
+
+Nothing is written to requests before all that was recorded within the windows has been read: until then they have the
+bundle's tables, and so they have of a counter whose window began before the folder did.
+
+Why not as changes of items (serving/catalogue): a counter moves with each impression, again when its label window
+closes, and again when its own window ends; and where nothing was shown of an item it is 0, of all items at once, from the
+moment on at which the window is whole. So many rows, vectors and parts of first layers are not written in every worker:
+a request reads the counters of the items that it ranks, and puts their part of the first layer right
+(models/inference/item_part.py). Retrieval and pre-ranking have the bundle's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from contracts.features.event_clock import SECOND
+from contracts.features.event_features import EventFeatures
+from contracts.shown import short
+from contracts.thread_name import name_thread
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.events.event_servicer import now_micros
+from serving.events.event_store import Clock, EventStore
+from serving.item_counters.counter_features import features_of
+from serving.item_counters.counter_state import CounterState
+from serving.item_counters.item_slots import ItemSlots
+from serving.item_counters.key_counters import KeyCounters
+from serving.item_counters.live_columns import LiveColumns
+from serving.item_counters.recorded_impressions import NOTHING, RecordedImpressions
+from serving.request.lulls import Lulls
+
+EVENTS = 500  # of a look: some two milliseconds
+LOOK_SECONDS, PATIENCE_SECONDS, REST = 0.1, 0.2, 3.0
+CATCH_UP_SECONDS = 2.0  # before the first request; what is left is read beside requests
+log = logging.getLogger("sluice.serving")
+
+
+class CounterFollower:
+    """Of the items of `bundle`. `catch_up` first, then `start`; `columns` is what requests read. `lulls` are those of
+    the requests that are answered from it. Raises DataError where the store cannot be opened."""
+
+    def __init__(
+        self, bundle: LoadedBundle, features: EventFeatures, opened: Callable[[], EventStore], clock: Clock
+    ) -> None:
+        self._clock, self._store, self.lulls = clock, opened(), Lulls()
+        found = features_of(features.of_side("item"), bundle.encoder)
+        self._counters = [KeyCounters(found, features, bundle.encoder, ItemSlots(bundle.items))]
+        self._read = RecordedImpressions(self._store, features)
+        self._since, self._longest = self._store.since, max((one.window for one in found), default=0)
+        self._seen: int | None = None
+        self._moment, self._known, self._failure = 0, 0, ""
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="counters", daemon=True)
+
+    @property
+    def columns(self) -> list[LiveColumns]:
+        return [counters.columns for counters in self._counters]
+
+    @property
+    def state(self) -> CounterState:
+        age = (self._clock() - self._known) / SECOND if self._known else None
+        return CounterState(age, sum(counters.alive for counters in self._counters), self._failure)
+
+    def catch_up(self, seconds: float = CATCH_UP_SECONDS) -> None:
+        """What is recorded, as far as it is read in that time. Raises sqlite3.Error."""
+        end = time.monotonic() + seconds
+        while self.look() and time.monotonic() < end:
+            pass
+
+    def look(self) -> bool:
+        """Reads what is next, and shows it to requests once all has been read that there was before them; whether
+        there is more. Raises sqlite3.Error."""
+        moment = max(self._clock(), self._moment)
+        newest = self._store.newest  # after the moment: what is known by then is among them
+        first = self._read.first_after(moment - self._longest * SECOND) if self._seen is None else self._seen
+        last = min(newest, first + EVENTS)
+        recorded = self._read.between(first, last) if last > first else NOTHING
+        self._seen = max(first, last)
+        self._moment, behind = moment, last < newest
+        for counters in self._counters:
+            counters.add(recorded)
+            counters.advance(moment)
+            if not behind or self._known:
+                counters.publish(moment, self._since)
+        if not behind:
+            self._known = moment
+        elif self._known:
+            self._known = max(self._read.known(last), self._known)
+        return behind
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._store.close()
+
+    def _follow(self) -> None:
+        name_thread()
+        rest = LOOK_SECONDS
+        while not self._stopping.wait(rest):
+            with self.lulls.turn(PATIENCE_SECONDS):
+                begun = time.monotonic()
+                behind = self._try()
+                spent = time.monotonic() - begun
+            rest = REST * spent if behind else max(LOOK_SECONDS, REST * spent)
+
+    def _try(self) -> bool:
+        try:
+            behind = self.look()
+            self._failure = ""
+        except Exception as error:  # whatever it is, the next try may succeed
+            if not self._failure:
+                log.error("events are not counted into the items' counters", exc_info=error)
+            self._failure, behind = short(f"{type(error).__name__}: {error}", 200), False
+        return behind
+
+
+def followed(bundle: LoadedBundle, folder: Path) -> CounterFollower | None:
+    """Of the events in `folder`, caught up and not started; None where no network of the bundle reads a counter of an
+    item that is event-fresh. Raises DataError, sqlite3.Error."""
+    features = bundle.event_features
+    if features is None or not features.fresh or not features_of(features.of_side("item"), bundle.encoder):
+        return None
+    found = CounterFollower(bundle, features, lambda: EventStore(folder, features, now_micros), now_micros)
+    found.catch_up()
+    return found

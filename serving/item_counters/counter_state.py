@@ -1,0 +1,17 @@
+"""How the event-fresh counters of items of one process stand, for who asks the server how it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CounterState(NamedTuple):
+    """`age` in seconds: all events that were known so long ago are in what requests read; None while they have the
+    bundle's. `items` have a counter above 0; `failure` says why events cannot be read."""
+
+    age: float | None
+    items: int
+    failure: str
+
+
+NO_COUNTERS = CounterState(None, 0, "")

@@ -1,0 +1,70 @@
+"""Counters of one key of the items: what is counted of each, and the columns of the items' inputs that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from contracts.features.encoding import Encoder
+from contracts.features.event_clock import SECOND
+from contracts.features.event_features import EventFeatures
+from serving.item_counters.counter_features import CounterEncoder, CounterFeature, measures_of
+from serving.item_counters.item_slots import ItemSlots
+from serving.item_counters.live_columns import LiveColumns
+from serving.item_counters.recorded_impressions import Recorded, Row
+from serving.item_counters.running_counts import NEVER, Impressions, RunningCounts
+
+ROOM = 1024  # slots at first
+
+
+class KeyCounters:
+    """Of `features`; for one thread, but for `columns`, which requests read."""
+
+    def __init__(
+        self, features: Sequence[CounterFeature], known: EventFeatures, encoder: Encoder, slots: ItemSlots
+    ) -> None:
+        self._features, self._slots, self._active = tuple(features), slots, tuple[CounterFeature, ...]()
+        self.counts = RunningCounts(measures_of(features), known.label_window, ROOM)
+        self.columns = LiveColumns(features, CounterEncoder(features, encoder, known.prior), slots)
+        self._alive, self.alive = np.zeros(ROOM, dtype=bool), 0
+        self._changed = [np.empty(0, dtype=np.int32)]
+
+    def add(self, recorded: Recorded) -> None:
+        """As the store has them."""
+        self._slots.link()
+        for rows, add in ((recorded.shown, self.counts.show), (recorded.clicked, self.counts.click)):
+            if rows:
+                found = self._impressions(rows)
+                self._make_room()
+                add(found)
+
+    def advance(self, moment: int) -> None:
+        """What enters and leaves until then, in microseconds."""
+        self._make_room()
+        changed = self.counts.advance(moment)
+        alive = self.counts.counts[changed].any(axis=1)
+        self.alive += int(alive.sum()) - int(self._alive[changed].sum())
+        self._alive[changed] = alive
+        self._changed.append(changed)
+
+    def publish(self, moment: int, since: int) -> None:
+        """To requests, as of the last `advance`: the counters whose whole window is known, since everything from
+        `since` on is."""
+        active = tuple(one for one in self._features if moment - one.window * SECOND >= since)
+        changed = np.unique(np.concatenate(self._changed))
+        self._changed = [np.empty(0, dtype=np.int32)]
+        if active:
+            self.columns.publish(self.counts.counts, changed, active)
+
+    def _impressions(self, rows: Sequence[Row]) -> Impressions:
+        items, at, known, clicked = zip(*rows, strict=True)
+        times = (np.array(part, dtype=np.int64) for part in (at, known))
+        first = np.array([NEVER if one is None else one for one in clicked], dtype=np.int64)
+        return Impressions(*times, first, self._slots.of(items)).of_somebody()
+
+    def _make_room(self) -> None:
+        size = len(self.counts.counts)
+        if self._slots.count > size:
+            self.counts.grow(max(self._slots.count, 2 * size))
+            self._alive = np.concatenate([self._alive, np.zeros(len(self.counts.counts) - size, dtype=bool)])

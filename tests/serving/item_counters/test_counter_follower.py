@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.catalogue.change import Change
+from serving.catalogue.fresh_bundle import FreshBundle
+from serving.events.event_store import EventStore
+from serving.item_counters import counter_follower
+from serving.item_counters.counter_follower import CounterFollower, followed
+from serving.item_counters.counter_state import CounterState
+from serving.request.request_features import RequestFeatures
+from tests.serving.counted_items import WINDOW
+from tests.serving.recorded_events import SECOND, START, SetClock, recorded_features, shown_event, store_at
+
+FEATURES = recorded_features()
+
+
+class Host:
+    """A store with a clock that a test sets, of which a minute has passed, and a follower of the bundle's items."""
+
+    def __init__(self, bundle: LoadedBundle, folder: Path) -> None:
+        self.clock, self.bundle, self.folder, self.shown = SetClock(), bundle, folder, 0
+        self.store = store_at(folder, self.clock)
+        self.clock.now += WINDOW * SECOND
+        self.follower = self.followed()
+
+    def followed(self) -> CounterFollower:
+        return CounterFollower(self.bundle, FEATURES, lambda: store_at(self.folder, self.clock), self.clock)
+
+    def show(self, item: str, times: int = 1) -> None:
+        names = [str(self.shown + number) for number in range(times)]
+        self.store.record([[shown_event(name, self.clock.now, item=item) for name in names]])
+        self.shown += times
+        self.clock.now += SECOND
+
+    def counter(self, item: str, follower: CounterFollower | None = None) -> float:
+        """As a request reads it."""
+        live = (follower or self.follower).columns
+        inputs = RequestFeatures(replace(self.bundle, live=live))
+        found = inputs.candidate_inputs(np.array([self.bundle.items.row(item)]), inputs.missing_request.ids)
+        return float(found.dense[0, 0] * 2 + 4)  # mean 4, std 2
+
+    def catch_up(self, follower: CounterFollower | None = None) -> None:
+        (follower or self.follower).catch_up(60)
+
+
+@pytest.fixture
+def host(counted: LoadedBundle, tmp_path: Path) -> Iterator[Host]:
+    made = Host(counted, tmp_path)
+    yield made
+    made.follower.close()
+    made.store.close()
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_requests_read_what_was_recorded_and_no_more_once_its_window_has_passed(host: Host) -> None:
+    stored = host.counter("i01")
+    host.show("i01", 3)
+    assert host.counter("i01") == stored
+    host.catch_up()
+    assert [host.counter(item) for item in ("i01", "i02")] == [3, 0]
+    host.clock.now += WINDOW * SECOND
+    host.catch_up()
+    assert host.counter("i01") == 0
+
+
+def test_all_is_read_before_any_is_shown_and_then_turn_by_turn(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter_follower, "EVENTS", 2)
+    stored = host.counter("i01")
+    host.show("i01", 3)
+    assert host.follower.look()
+    assert (host.counter("i01"), host.follower.state) == (stored, CounterState(None, 1, ""))
+    assert not host.follower.look()
+    assert host.counter("i01") == 3
+    assert host.follower.state.age == 0
+    host.show("i01", 5)
+    assert host.follower.look()
+    assert host.counter("i01") == 5
+    assert host.follower.state.age == pytest.approx(1, abs=1e-3)  # the last that was read was recorded a second ago
+
+
+def test_every_worker_and_one_that_starts_again_knows_the_same(host: Host) -> None:
+    host.show("i01", 2)
+    host.catch_up()
+    host.clock.now += 2 * WINDOW * SECOND
+    host.show("i01", 4)
+    other = host.followed()
+    for follower in (host.follower, other):
+        host.catch_up(follower)
+        assert host.counter("i01", follower) == 4
+        assert follower.state == CounterState(0, 1, "")
+    assert len(other._counters[0].counts) == 4  # what no window reaches was not read
+    other.close()
+
+
+def test_an_item_that_comes_later_has_what_was_shown_of_it_before(counted_folder: Path, tmp_path: Path) -> None:
+    fresh = FreshBundle(LoadedBundle.load(counted_folder), counted_folder)
+    host = Host(fresh.bundle, tmp_path)
+    host.show("new", 2)
+    host.catch_up()
+    fresh.apply([Change(kind="item", item="new", version=1, event_time=START, arrived=START,
+                       value='{"category": "music"}')])
+    host.catch_up()
+    assert host.counter("new") == 2
+    host.show("new", 1)
+    host.catch_up()
+    assert host.counter("new") == 3
+    host.follower.close()
+
+
+def test_a_store_that_cannot_be_read_is_told_of_and_tried_again(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    newest = EventStore.newest
+    monkeypatch.setattr(counter_follower, "LOOK_SECONDS", 0.01)
+    host.show("i01", 2)
+    host.catch_up()
+
+    def fails(_: EventStore) -> int:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(EventStore, "newest", property(fails))
+    host.follower.start()
+    until(lambda: "disk I/O error" in host.follower.state.failure)
+    monkeypatch.setattr(EventStore, "newest", newest)
+    host.show("i01")
+    until(lambda: host.counter("i01") == 3)
+    assert host.follower.state.failure == ""
+    assert len([one for one in caplog.records if "not counted" in one.message]) == 1
+
+
+def test_a_thread_waits_for_a_lull_of_requests_and_no_longer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter_follower, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(counter_follower, "PATIENCE_SECONDS", 0.05)
+    host.follower.lulls.ends()
+    host.follower.start()
+    host.show("i01", 2)
+    until(lambda: host.counter("i01") == 2)
+
+
+@pytest.mark.parametrize("features", [None, recorded_features(86_400)])
+def test_counters_that_are_not_event_fresh_are_followed_by_nobody(
+    counted: LoadedBundle, loaded: LoadedBundle, tmp_path: Path, features: object
+) -> None:
+    assert followed(replace(counted, event_features=features), tmp_path) is None
+    assert followed(replace(loaded, event_features=FEATURES), tmp_path) is None  # no network reads one
+    found = followed(replace(counted, event_features=FEATURES), tmp_path)
+    assert found is not None
+    assert found.state.age is not None
+    found.close()
