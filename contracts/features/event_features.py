@@ -1,13 +1,14 @@
 """What a server must know to keep histories and counters event-fresh, as its bundle carries it: the sections of log and
 clicks, the fields that are made of events, and the rate that smooths them.
 
-A counter is served event-fresh where its key is the user or the item, and the log is one whose rows say when they
-became known (`log.known_time`, `label.clicks.known_time`), and which event they are (`log.key`, all of it in
-`label.clicks.on`).
+A counter is served event-fresh where its key is the user, the item, or columns of the items' table, and the log is one
+whose rows say when they became known (`log.known_time`, `label.clicks.known_time`), and which event they are
+(`log.key`, all of it in `label.clicks.on`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -28,12 +29,14 @@ RECENT = 50  # items that a user clicked last, as kept
 
 class EventFeatures(Section):
     """`fresh`: the models were trained on event-fresh counters (features.publish_every = 0), so that they are served;
-    else the counters stay those of the last publish. `published` is the moment of the bundle's tables.
+    else the counters stay those of the last publish. `counters` are those of a user's and an item's own key, `groups`
+    those of items by columns of their table. `published` is the moment of the bundle's tables.
     `columns` are those of the log that fields read, besides the roles."""
 
     log: Log
     clicks: Clicks
     counters: tuple[FieldConfig, ...] = ()
+    groups: tuple[FieldConfig, ...] = ()
     prior: float = 0.0
     fresh: bool = False
     published: datetime | None = None
@@ -41,9 +44,11 @@ class EventFeatures(Section):
 
     @classmethod
     def of(
-        cls, config: Config, prior: float, published: datetime | None, columns: dict[str, ColumnType]
+        cls, config: Config, prior: float, published: datetime | None, columns: dict[str, ColumnType],
+        item_columns: Collection[str] = (),
     ) -> EventFeatures:
-        """`columns` are those of the log that fields read, by their types; derived ones are left out.
+        """`columns` are those of the log that fields read, by their types; derived ones are left out. `item_columns`
+        are those of the items' table.
 
         Raises ConfigError, with what is missing, where events could not be counted as the pipelines count them."""
         log, clicks = config.log, config.label.clicks
@@ -59,8 +64,11 @@ class EventFeatures(Section):
         apart = sorted(set(log.key) - set(clicks.on))
         if apart:
             raise ConfigError(f"label.clicks.on lacks {apart[0]!r} of log.key: a click must name one impression")
-        return cls(log=log, clicks=clicks, counters=tuple(f for f in config.fields if _countable(f, config)),
-                   prior=prior, fresh=config.features.publish_every == 0, published=published,
+        counters = tuple(field for field in config.fields if _countable(field, config))
+        groups = tuple(field for field in config.fields if field.kind == "counter" and field.side == "item"
+                       and field not in counters and set(field.by) <= set(item_columns))
+        return cls(log=log, clicks=clicks, counters=counters, groups=groups, prior=prior,
+                   fresh=config.features.publish_every == 0, published=published,
                    columns={name: kind for name, kind in columns.items() if name not in log.derive})
 
     @property
@@ -71,7 +79,7 @@ class EventFeatures(Section):
     @property
     def longest(self) -> int:
         """Seconds of the longest window of a counter; 0 without any."""
-        return max((window for field in self.counters for window in field.windows), default=0)
+        return max((window for field in (*self.counters, *self.groups) for window in field.windows), default=0)
 
     @property
     def readable(self) -> list[str]:

@@ -23,6 +23,7 @@ from contracts.config.config import Config
 from contracts.errors import BundleError, DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
+from contracts.features.event_features import EventFeatures
 from contracts.features.feature_spec import FeatureSpec
 from contracts.progress import report
 from contracts.summaries import summary
@@ -34,6 +35,7 @@ from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.channels import write_channels
 from serving.assembly.event_features import write_event_features
 from serving.assembly.index_recall import index_recall
+from serving.assembly.item_groups import write_item_groups
 from serving.assembly.item_to_item import neighbours
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.assembly.online_stores import encode_store, write_users
@@ -89,6 +91,9 @@ def _with_items(
     _prerank_parts(out, build / PRERANK, settings, spec, items)
     _rank_table(build / RANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
+    events = EventFeatures.read(build)
+    if events is not None:
+        write_item_groups(events, out.items, items, build / TABLES)
     report("index")
     index = _retrieval_parts(out, build, settings, spec, items, raw_items, seed)
     towers = load_towers(build / RETRIEVAL / "towers.safetensors", spec, settings.train)

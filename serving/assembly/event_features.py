@@ -21,7 +21,7 @@ log = logging.getLogger("sluice.serving")
 def write_event_features(config: Config, out: Artifacts, folder: Path) -> None:
     """Nothing where the log could not be recorded event by event; then the log of this process says why."""
     try:
-        EventFeatures.of(config, _prior(out), _published(out), _columns(out)).write(folder)
+        EventFeatures.of(config, _prior(out), _published(out), _columns(out), _item_columns(out)).write(folder)
     except ConfigError as error:
         log.info("the bundle will record no events: %s", error)
 
@@ -46,6 +46,13 @@ def _columns(out: Artifacts) -> dict[str, ColumnType]:
     schema = ds.dataset(out.events, format="parquet", partitioning="hive", exclude_invalid_files=True).schema
     return {field.name: _type(field.type) for field in schema
             if not field.name.startswith("_") and field.name != DAY}
+
+
+def _item_columns(out: Artifacts) -> list[str]:
+    """Of the ingested items' table, but for its key."""
+    if not out.items.exists():
+        return []
+    return [name for name in ds.dataset(out.items, format="parquet").schema.names if not name.startswith("_")]
 
 
 def _type(kind: pa.DataType) -> ColumnType:

@@ -3,7 +3,7 @@
     feature_spec.json, vocabularies/, settings.json; event_features.json where events can be recorded, reference.json of
                 what drift is held against (contracts/bundle/reference.py) unless the bundle is of an earlier release
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
-                popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy
+                popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy, group_COUNTER.npy
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors; item_part.npy up to `serve.item_part_mb`, of these weights
@@ -87,7 +87,8 @@ class LoadedBundle(ScoringBundle):
 
     Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
     and `changed` bool [I] which are not as the bundle had them. `live` inputs (serving/item_counters) stand for those
-    of `items` where items are ranked, and nowhere else.
+    of `items` where items are ranked, and nowhere else. `groups` int32 [I] by counter are items that are counted
+    together, -1 of none.
     """
 
     users: FeatureStore
@@ -111,6 +112,7 @@ class LoadedBundle(ScoringBundle):
     shown: Callable[[], ItemSet] | None = None
     changed: np.ndarray | None = None
     live: Sequence[LiveInputs] = ()
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     reference: Reference | None = None
 
     @classmethod
@@ -125,7 +127,7 @@ class LoadedBundle(ScoringBundle):
             )
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors, prerank = load_array(retrieval / "vectors.npy"), _prerank_parts(folder / PRERANK, spec, settings)
-        items = FeatureStore.load(tables, "items")
+        items, events = FeatureStore.load(tables, "items"), EventFeatures.read(folder)
         bids = load_array(tables / "items_bid.npy") if spec.has_bid else None
         return cls(
             **{part.name: getattr(scoring, part.name) for part in fields(ScoringBundle)},
@@ -140,7 +142,7 @@ class LoadedBundle(ScoringBundle):
             pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
             channels=channels.load(retrieval, folder / PARITY, settings.retrieve, items, check_parity),
-            event_features=EventFeatures.read(folder), reference=Reference.read(folder),
+            event_features=events, groups=_groups(tables, events), reference=Reference.read(folder),
             rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )
 
@@ -156,6 +158,15 @@ class LoadedBundle(ScoringBundle):
             return self.numbers[name].within(least, most)
         created, now = str(self.settings.retrieve.created_field), time.time()
         return self.numbers[created].within(now - most, now - least)
+
+
+def group_file(counter: str) -> str:
+    """Within the tables."""
+    return f"group_{counter}.npy"
+
+
+def _groups(tables: Path, features: EventFeatures | None) -> dict[str, np.ndarray]:
+    return {field.name: load_array(tables / group_file(field.name)) for field in features.groups} if features else {}
 
 
 def _numbers(tables: Path, settings: BundleSettings, bids: np.ndarray | None) -> dict[str, Numbers]:

@@ -1,4 +1,4 @@
-"""The inputs that the counters of one key expand into: where they lie in an item's row, and what counts make of them."""
+"""The inputs that the counters of one key expand into: where they lie in an item's row, what counts make of them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Nothing is written to requests before all that was recorded within the windows h
 bundle's tables, and so they have of a counter whose window began before the folder did.
 
 Why not as changes of items (serving/catalogue): a counter moves with each impression, again when its label window
-closes, and again when its own window ends; and where nothing was shown of an item it is 0, of all items at once, from the
+closes, and again when its own window ends; and of what was not shown it is 0, of all those items at once, from the
 moment on at which the window is whole. So many rows, vectors and parts of first layers are not written in every worker:
 a request reads the counters of the items that it ranks, and puts their part of the first layer right
 (models/inference/item_part.py). Retrieval and pre-ranking have the bundle's.
@@ -25,6 +25,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import EventFeatures
 from contracts.shown import short
@@ -34,6 +36,7 @@ from serving.events.event_servicer import now_micros
 from serving.events.event_store import Clock, EventStore
 from serving.item_counters.counter_features import features_of
 from serving.item_counters.counter_state import CounterState
+from serving.item_counters.group_slots import GroupSlots
 from serving.item_counters.item_slots import ItemSlots
 from serving.item_counters.key_counters import KeyCounters
 from serving.item_counters.live_columns import LiveColumns
@@ -54,10 +57,9 @@ class CounterFollower:
         self, bundle: LoadedBundle, features: EventFeatures, opened: Callable[[], EventStore], clock: Clock
     ) -> None:
         self._clock, self._store, self.lulls = clock, opened(), Lulls()
-        found = features_of(features.of_side("item"), bundle.encoder)
-        self._counters = [KeyCounters(found, features, bundle.encoder, ItemSlots(bundle.items))]
+        self._counters = counters_of(bundle, features)
         self._read = RecordedImpressions(self._store, features)
-        self._since, self._longest = self._store.since, max((one.window for one in found), default=0)
+        self._since, self._longest = self._store.since, max(counters.longest for counters in self._counters)
         self._seen: int | None = None
         self._moment, self._known, self._failure = 0, 0, ""
         self._stopping = threading.Event()
@@ -70,7 +72,7 @@ class CounterFollower:
     @property
     def state(self) -> CounterState:
         age = (self._clock() - self._known) / SECOND if self._known else None
-        return CounterState(age, sum(counters.alive for counters in self._counters), self._failure)
+        return CounterState(age, max(counters.alive for counters in self._counters), self._failure)
 
     def catch_up(self, seconds: float = CATCH_UP_SECONDS) -> None:
         """What is recorded, as far as it is read in that time. Raises sqlite3.Error."""
@@ -129,11 +131,26 @@ class CounterFollower:
         return behind
 
 
+def counters_of(bundle: LoadedBundle, features: EventFeatures) -> list[KeyCounters]:
+    """A set for each key of items whose counters are event-fresh and read by the bundle's networks: those of the item
+    itself together, those of each group by themselves."""
+    if not features.fresh:
+        return []
+    own = features_of(features.of_side("item"), bundle.encoder)
+    found = [KeyCounters(own, features, bundle.encoder, ItemSlots(bundle.items))] if own else []
+    for counter in features.groups:
+        of_group = features_of([counter], bundle.encoder)
+        if of_group:
+            slots = GroupSlots(bundle.items, np.asarray(bundle.groups[counter.name]))
+            found.append(KeyCounters(of_group, features, bundle.encoder, slots))
+    return found
+
+
 def followed(bundle: LoadedBundle, folder: Path) -> CounterFollower | None:
     """Of the events in `folder`, caught up and not started; None where no network of the bundle reads a counter of an
     item that is event-fresh. Raises DataError, sqlite3.Error."""
     features = bundle.event_features
-    if features is None or not features.fresh or not features_of(features.of_side("item"), bundle.encoder):
+    if features is None or not counters_of(bundle, features):
         return None
     found = CounterFollower(bundle, features, lambda: EventStore(folder, features, now_micros), now_micros)
     found.catch_up()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -17,6 +18,16 @@ from serving.bundle.feature_store import FeatureStore
 NOBODY = -1
 MOST_UNKNOWN = 65_536  # as many new items as there is room for beside a small bundle
 log = logging.getLogger("sluice.serving")
+
+
+class Slots(Protocol):
+    """Rows of the counters' tables: of item rows, of keys."""
+
+    of_row: np.ndarray
+    count: int
+
+    def of(self, keys: Sequence[str]) -> np.ndarray: ...
+    def link(self) -> None: ...
 
 
 class ItemSlots:

@@ -10,7 +10,7 @@ from contracts.features.encoding import Encoder
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import EventFeatures
 from serving.item_counters.counter_features import CounterEncoder, CounterFeature, measures_of
-from serving.item_counters.item_slots import ItemSlots
+from serving.item_counters.item_slots import Slots
 from serving.item_counters.live_columns import LiveColumns
 from serving.item_counters.recorded_impressions import Recorded, Row
 from serving.item_counters.running_counts import NEVER, Impressions, RunningCounts
@@ -22,13 +22,18 @@ class KeyCounters:
     """Of `features`; for one thread, but for `columns`, which requests read."""
 
     def __init__(
-        self, features: Sequence[CounterFeature], known: EventFeatures, encoder: Encoder, slots: ItemSlots
+        self, features: Sequence[CounterFeature], known: EventFeatures, encoder: Encoder, slots: Slots
     ) -> None:
         self._features, self._slots, self._active = tuple(features), slots, tuple[CounterFeature, ...]()
         self.counts = RunningCounts(measures_of(features), known.label_window, ROOM)
         self.columns = LiveColumns(features, CounterEncoder(features, encoder, known.prior), slots)
         self._alive, self.alive = np.zeros(ROOM, dtype=bool), 0
         self._changed = [np.empty(0, dtype=np.int32)]
+
+    @property
+    def longest(self) -> int:
+        """Seconds of the longest window."""
+        return max(one.window for one in self._features)
 
     def add(self, recorded: Recorded) -> None:
         """As the store has them."""

@@ -1,6 +1,6 @@
 """Columns of the items' inputs that events move while a bundle is served: encoded once a change, read by requests.
 
-    slot of a row   ItemSlots.of_row; 0 where nothing of the item was recorded
+    slot of a row   Slots.of_row; 0 where nothing of the item was recorded
     its inputs      one row of a table of ids and of one of numbers
 
 What is read is as of one moment: a lock lies around the two reads of a request and around what is written.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from serving.item_counters.counter_features import CounterEncoder, CounterFeature
-from serving.item_counters.item_slots import ItemSlots
+from serving.item_counters.item_slots import Slots
 
 
 class Published(NamedTuple):
@@ -31,7 +31,7 @@ class Published(NamedTuple):
 class LiveColumns:
     """`ids` and `dense` are the columns that may ever be written. Nothing is until the first `publish`."""
 
-    def __init__(self, features: Sequence[CounterFeature], encoder: CounterEncoder, slots: ItemSlots) -> None:
+    def __init__(self, features: Sequence[CounterFeature], encoder: CounterEncoder, slots: Slots) -> None:
         self._encoder, self._slots, self._lock = encoder, slots, threading.Lock()
         self.ids, self.dense = _columns(features)
         self._now: Published | None = None

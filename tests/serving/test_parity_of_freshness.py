@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import Artifacts
@@ -42,7 +44,7 @@ SECOND, PRIOR, LENGTH = 1_000_000, 0.2, 4
 START = int(datetime(2026, 1, 5, 23, 59, 30, tzinfo=UTC).timestamp()) * SECOND  # midnight comes on the way
 COUNTER = {"kind": "counter", "windows": [5, 10, 25, 1000], "prior_strength": 3}
 CONFIG = Config.model_validate({
-    "name": "parity", "features": {"publish_every": 0},
+    "name": "parity", "features": {"publish_every": 0}, "items": {"path": "{data}/items", "key": "iid"},
     "log": {"path": "{data}/shown", "user_id": "uid", "item_id": "iid", "request_id": "request", "event_time": "time",
             "known_time": "known", "key": ["request", "iid"], "max_bad_share": 0},
     "label": {"clicks": {"path": "{data}/clicked", "on": ["request", "iid"], "event_time": "time",
@@ -52,14 +54,15 @@ CONFIG = Config.model_validate({
         {"name": "place", "kind": "categorical", "side": "context"},
         {"name": "of_user", "side": "user", "by": ["uid"], **COUNTER},
         {"name": "of_item", "side": "item", "by": ["iid"], **COUNTER},
+        {"name": "of_kind", "side": "item", "by": ["kind"], **COUNTER},
         {"name": "recent", "kind": "sequence", "side": "user", "of": "item", "length": LENGTH},
     ],
 })
 
 
 Asked = tuple[str, int]  # request and microseconds
-ITEMS = ["i0", "i1", "i2"]
-OF_ITEM = [name for field in CONFIG.fields if field.name == "of_item" for name, _, _ in field.counters()]
+ITEMS, KINDS = ["i0", "i1", "i2", "i3"], ["a", "b", "a", None]
+OF_ITEM = [name for field in CONFIG.fields if field.side == "item" for name, _, _ in field.counters()]
 WINDOWS = {name: window for field in CONFIG.fields for name, _, window in field.counters()}
 STORED = -7.0  # in the bundle's table
 
@@ -72,6 +75,7 @@ def counted_bundle(loaded: LoadedBundle) -> LoadedBundle:
     ids, dense = np.zeros((len(ITEMS) + 1, len(OF_ITEM)), np.int32), np.full((len(ITEMS) + 1, len(OF_ITEM)), STORED)
     nobody = FeatureStore(Vocabulary.of([], "string"), np.empty((1, 0), np.int32), np.empty((1, 0), np.float32))
     return replace(loaded, spec=spec, encoder=Encoder(spec, {}), users=nobody,
+                   groups={"of_kind": np.array([0, 1, 0, -1], dtype=np.int32)},
                    items=FeatureStore(keys, ids, dense.astype(np.float32)))
 
 
@@ -80,7 +84,7 @@ class Host:
 
     def __init__(self, folder: Path, seed: int, loaded: LoadedBundle) -> None:
         self.draw, self.now, self.said = random.Random(seed), START, dict[Asked, dict[str, Any]]()
-        self.features = EventFeatures.of(CONFIG, PRIOR, None, {"place": "text"})
+        self.features = EventFeatures.of(CONFIG, PRIOR, None, {"place": "text"}, ["kind"])
         self.store = self.opened(folder)
         self.users = EventUsers(lambda: self.opened(folder), self.features, lambda: self.now)
         self.loop, self.served, self.served_of_items = asyncio.Runner(), 0, 0
@@ -100,7 +104,7 @@ class Host:
 
     def ask_and_show(self, number: int) -> Event:
         """Asked at the present, and shown at it; which is recorded now or later."""
-        user, item = f"u{self.draw.randrange(3)}", f"i{self.draw.randrange(3)}"
+        user, item = f"u{self.draw.randrange(3)}", self.draw.choice(ITEMS)
         request = f"r{number}"
         self.said[request, self.now] = self.answer(user, item)
         return self._event(Kind.IMPRESSION, f"shown {number}", self.now, user, item, request)
@@ -186,6 +190,8 @@ def lived(host: Host, requests: int) -> None:
 def offline(spark: Any, host: Host, folder: Path) -> dict[Asked, dict[str, Any]]:
     """The features of its impression, from the landed log."""
     land(host.store, host.features, folder / "log", rows=100)
+    (folder / "log" / "items").mkdir()
+    pq.write_table(pa.table({"iid": ITEMS, "kind": KINDS}), folder / "log" / "items" / "part.parquet")
     out = Artifacts(folder / "out")
     ingested = ingest(spark, CONFIG, folder / "log", out)
     assert ingested.quarantined == 0
@@ -208,5 +214,5 @@ def test_the_server_knew_what_the_features_say(spark: Any, loaded: LoadedBundle,
         told = {name: found[asked][name] for name in said}
         assert {name: float(np.float32(value)) if name in OF_ITEM else value for name, value in told.items()} == said
     assert host.served > 250  # of the windows of seconds most are whole
-    assert host.served_of_items > 1000
+    assert host.served_of_items > 2000
     assert len({len(said["recent"]) for said in host.said.values()}) > 2

@@ -33,7 +33,16 @@ def test_counters_of_the_key_of_their_side_can_be_event_fresh() -> None:
     assert [field.name for field in found.counters] == ["visits", "views"]
     assert [field.name for field in found.of_side("user")] == ["visits"]
     assert (found.longest, found.label_window, found.fresh) == (600, 60, True)
+    assert found.groups == ()
     assert not EventFeatures.of(config(every=86_400), 0.1, None, {}).fresh
+
+
+def test_so_can_those_of_items_by_columns_of_their_table() -> None:
+    found = EventFeatures.of(config(), 0.1, None, {}, ["kind", "price"])
+    assert [field.name for field in found.counters] == ["visits", "views"]
+    assert [field.name for field in found.groups] == ["by_kind"]
+    long = found.groups[0].model_copy(update={"windows": (9000,)})
+    assert found.model_copy(update={"groups": (long,)}).longest == 9000
 
 
 def test_columns_are_those_that_fields_and_keys_read() -> None:

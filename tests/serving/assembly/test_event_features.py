@@ -10,6 +10,7 @@ import pytest
 
 from contracts.artifacts import PUBLISHED_AT, Artifacts
 from contracts.atomic_write import write_json
+from contracts.config.fields import FieldConfig
 from contracts.features.event_features import EventFeatures
 from serving.assembly.event_features import write_event_features
 from tests.serving.recorded_events import recorded_config
@@ -17,17 +18,22 @@ from tests.serving.recorded_events import recorded_config
 
 def test_it_holds_prior_columns_and_moment_of_the_run(tmp_path: Path) -> None:
     out, published = Artifacts(tmp_path / "out"), datetime(2026, 1, 6, tzinfo=UTC)
-    for folder in (out.events / "day=2026-01-05", out.online_users):
+    for folder in (out.events / "day=2026-01-05", out.online_users, out.items):
         folder.mkdir(parents=True)
     pq.write_table(pa.table({"_row": [1], "place": ["a"], "age": [3], "price": [0.5], "new": [True], "tags": [["a"]],
                              "hour": [4]}), out.events / "day=2026-01-05" / "part.parquet")
     pq.write_table(pa.table({PUBLISHED_AT: pa.array([published], pa.timestamp("us", "UTC"))}),
                    out.online_users / "part.parquet")
+    pq.write_table(pa.table({"_item": ["i"], "shop": ["s"]}), out.items / "part.parquet")
     write_json(out.prior, {"prior_rate": 0.25})
-    write_event_features(recorded_config(), out, tmp_path)
+    of_shop = {"name": "of_shop", "kind": "counter", "side": "item", "by": ["shop"], "windows": [60]}
+    config = recorded_config()
+    fields = (*config.fields, FieldConfig.model_validate(of_shop))
+    write_event_features(config.model_copy(update={"fields": fields}), out, tmp_path)
     found = EventFeatures.read(tmp_path)
     assert found is not None
     assert (found.prior, found.published) == (0.25, published)
+    assert [field.name for field in found.groups] == ["of_shop"]
     assert found.columns == {"place": "text", "age": "integer", "price": "number", "new": "flag", "tags": "list"}
 
 
