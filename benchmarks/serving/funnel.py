@@ -50,9 +50,10 @@ VALUES, BUCKETS, RECENT = 1000, 10_000, 20
 USERS = 2000
 ROUNDS = 5
 COUNTERS = ("user_count0", "user_count1", "user_count2")
+RATES = tuple(f"item_rate{number}" for number in range(6))
 
 
-def spec(counters: Sequence[str] = COUNTERS) -> FeatureSpec:
+def spec(counters: Sequence[str] = COUNTERS, rates: Sequence[str] = RATES) -> FeatureSpec:
     def categorical(name: str, side: str) -> FeatureField:
         return FeatureField.model_validate(
             {"name": name, "kind": "categorical", "side": side, "vocabulary": "values", "size": VALUES + FIRST_ID}
@@ -75,7 +76,7 @@ def spec(counters: Sequence[str] = COUNTERS) -> FeatureSpec:
     return FeatureSpec(has_bid=True, fields=(
         *(categorical(f"user{i}", "user") for i in range(8)), *(numeric(name, "user") for name in counters),
         history, *(categorical(f"context{i}", "context") for i in range(2)),
-        *(categorical(f"item{i}", "item") for i in range(16)), *(numeric(f"item_rate{i}", "item") for i in range(6)),
+        *(categorical(f"item{i}", "item") for i in range(16)), *(numeric(name, "item") for name in rates),
         *crosses,
     ))
 
@@ -89,11 +90,13 @@ def table(rows: int, side: str, prefix: str, encoder: Encoder, rng: np.random.Ge
     return FeatureStore(keys, np.concatenate(drawn, axis=1), dense)
 
 
-def world(items: int, ranker: str, seed: int = 0, counters: Sequence[str] = COUNTERS) -> LoadedBundle:
-    """`counters` name the users' numbers."""
+def world(
+    items: int, ranker: str, seed: int = 0, counters: Sequence[str] = COUNTERS, rates: Sequence[str] = RATES
+) -> LoadedBundle:
+    """`counters` name the users' numbers, `rates` the items'."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    fields, train, retrieve = spec(counters), Train(), Retrieve(flat_below=min(99_999, items))
+    fields, train, retrieve = spec(counters, rates), Train(), Retrieve(flat_below=min(99_999, items))
     encoder = Encoder(fields, {"values": Vocabulary.of([f"v{i}" for i in range(VALUES)], "string")})
     item_table, bids = table(items, "item", "i", encoder, rng), rng.lognormal(size=items).astype(np.float32)
     towers = TwoTower(fields, train.embedding_dim, train.tower_hidden, train.tower_dim, 0.0, train.temperature).eval()

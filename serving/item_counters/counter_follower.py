@@ -70,6 +70,11 @@ class CounterFollower:
         return [counters.columns for counters in self._counters]
 
     @property
+    def held(self) -> int:
+        """Entries in memory: up to three an impression of the longest window, and key, of 13 bytes once they count."""
+        return sum(len(counters.counts) for counters in self._counters)
+
+    @property
     def state(self) -> CounterState:
         age = (self._clock() - self._known) / SECOND if self._known else None
         return CounterState(age, max(counters.alive for counters in self._counters), self._failure)

@@ -64,9 +64,9 @@ class KeyCounters:
 
     def _impressions(self, rows: Sequence[Row]) -> Impressions:
         items, at, known, clicked = zip(*rows, strict=True)
-        times = (np.array(part, dtype=np.int64) for part in (at, known))
-        first = np.array([NEVER if one is None else one for one in clicked], dtype=np.int64)
-        return Impressions(*times, first, self._slots.of(items)).of_somebody()
+        first = [NEVER if one is None else one for one in clicked]
+        times = [np.array(part, dtype=np.int64) for part in (at, known, first)]
+        return Impressions(times[0], times[1], times[2], self._slots.of(items)).of_somebody()
 
     def _make_room(self) -> None:
         size = len(self.counts.counts)

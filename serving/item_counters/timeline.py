@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.features.event_clock import SECOND
-from serving.item_counters.sorted_runs import SortedRuns
+from serving.item_counters.sorted_runs import Columns, SortedRuns
 
 BEFORE_ALL = np.iinfo(np.int64).min
 
@@ -50,7 +50,7 @@ class Timeline:
     def advance(self, moment: int) -> list[Change]:
         """What changes until then: `moment` in microseconds, never before the last."""
         found = [self._left(window, moment) for window in self._windows]
-        found += self._entered(*self._waiting.between(BEFORE_ALL, moment), moment)
+        found += self._entered(self._waiting.between(BEFORE_ALL, moment), moment)
         self._waiting.forget(moment)
         self._leaving.forget(moment - max(self._windows, default=0) * SECOND)
         self._moment = moment
@@ -60,7 +60,8 @@ class Timeline:
         _, slots, bits = self._leaving.between(self._moment - window * SECOND, moment - window * SECOND)
         return Change(window, slots[(bits & self._bit(window)) != 0], -1)
 
-    def _entered(self, entry: np.ndarray, at: np.ndarray, slots: np.ndarray, moment: int) -> list[Change]:
+    def _entered(self, rows: Columns, moment: int) -> list[Change]:
+        entry, at, slots = rows
         bits, found = np.zeros(len(at), dtype=self._bits), list[Change]()
         for window in self._windows:
             leaves = at + window * SECOND

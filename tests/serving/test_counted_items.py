@@ -16,7 +16,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.events.event_servicer import now_micros
 from serving.events.event_store import EventStore
 from serving.events.event_stream import STREAM
-from serving.request.query import RankQuery
+from serving.request.query import ContextValue, RankQuery
 from serving.request.request_features import RequestFeatures, block
 from serving.server.catalog_client import CatalogClient
 from serving.server.client import RankingClient
@@ -26,7 +26,8 @@ from tests.serving.counted_items import COUNTER, WINDOW, countable, counted_feat
 from tests.serving.recorded_events import SECOND
 from tests.serving.running_redis import needs_redis
 
-ITEM, USER, CONTEXT = "i03", "u01", {"device": "phone", "hour": 9.0}
+ITEM, USER = "i03", "u01"
+CONTEXT: dict[str, ContextValue] = {"device": "phone", "hour": 9.0}
 PATIENCE = 60.0
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contracts.features.event_features import EventFeatures
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
 from serving.catalogue.fresh_bundle import FreshBundle
@@ -154,7 +155,7 @@ def test_a_thread_waits_for_a_lull_of_requests_and_no_longer(host: Host, monkeyp
 
 @pytest.mark.parametrize("features", [None, recorded_features(86_400)])
 def test_counters_that_are_not_event_fresh_are_followed_by_nobody(
-    counted: LoadedBundle, loaded: LoadedBundle, tmp_path: Path, features: object
+    counted: LoadedBundle, loaded: LoadedBundle, tmp_path: Path, features: EventFeatures | None
 ) -> None:
     assert followed(replace(counted, event_features=features), tmp_path) is None
     assert followed(replace(loaded, event_features=FEATURES), tmp_path) is None  # no network reads one

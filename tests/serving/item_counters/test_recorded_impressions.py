@@ -23,7 +23,6 @@ def store(tmp_path: Path) -> EventStore:
 def joined(store: EventStore, batches: list[list[Event]]) -> dict[str, int | None]:
     """Item -> which event its first click was, from 0, None without; however the events come in turns."""
     read, seen, found = RecordedImpressions(store, recorded_features()), 0, dict[str, Row]()
-    first = None
     for batch in batches:
         store.record([batch])
         recorded = read.between(seen, store.newest)
@@ -33,7 +32,7 @@ def joined(store: EventStore, batches: list[list[Event]]) -> dict[str, int | Non
             assert found[row[0]][3] is None
             found[row[0]] = row
         seen = store.newest
-        first = first or store.connection.execute("SELECT min(known) FROM events").fetchone()[0]
+    first: int = store.connection.execute("SELECT min(known) FROM events").fetchone()[0]
     return {item: None if row[3] is None else row[3] - first for item, row in found.items()}
 
 

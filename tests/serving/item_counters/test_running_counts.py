@@ -10,8 +10,9 @@ MEASURES = [Measure("shown", 100), Measure("closed", 100), Measure("clicked", 10
 
 def impression(at: int, clicked: int | None = None, slot: int = 1) -> Impressions:
     """In seconds; known as it was shown."""
-    times = (np.array([moment * SECOND if moment is not None else NEVER]) for moment in (at, at, clicked))
-    return Impressions(*times, np.array([slot], dtype=np.int32))
+    first = NEVER if clicked is None else clicked * SECOND
+    return Impressions(np.array([at * SECOND]), np.array([at * SECOND]), np.array([first]),
+                       np.array([slot], dtype=np.int32))
 
 
 def at_seconds(counts: RunningCounts, second: int) -> list[int]:
