@@ -1,10 +1,13 @@
-"""What a call costs that does nothing, so that of a request's time over the wire what is ours can be told from gRPC's.
+"""One caller's requests, and what a call costs that does nothing, so that of a request's time over the wire what the
+stages take can be told from the rest.
 
-    rank     a request, as one caller sees it
-    empty    `Check` of gRPC's health service, over the same channel of the same server
-    bare     an empty message said back by a server of `grpc.aio` on uvloop that has nothing else, a process of its own
+    rank      a request, by the lightest caller there is (benchmarks/wire/blocking_caller.py)
+    adds      of the same request: its time less what its own answer says that its stages took
+    client    the same requests by the product's client, which takes a share of what it measures
+    empty     `Check` of gRPC's health service, at the same server by the light caller
+    bare      an empty message said back by a server of `grpc.aio` on uvloop that has nothing else, a process of its own
 
-One after the other from one thread, in turns of TURN calls, so that what else the machine does falls on all three.
+One after the other from one thread, in turns of TURN calls, so that what else the machine does falls on all of them.
 """
 
 from __future__ import annotations
@@ -19,30 +22,59 @@ from contextlib import contextmanager
 import grpc
 import numpy as np
 import uvloop
-from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1 import health
 
 from benchmarks.serving.funnel import USERS, VALUES
+from benchmarks.serving.open_loop import request
+from benchmarks.wire.blocking_caller import BlockingCaller
+from benchmarks.wire.wire_caller import Target
+from contracts.errors import SluiceError
+from serving.proto import sluice_pb2 as pb
 from serving.server.client import RankingClient
+from serving.server.entry import SERVICE as RANKING
 
 SERVICE, METHOD, HOST = "sluice.bench.Echo", "Say", "127.0.0.1"
 TURN, WARM_UP, SECONDS = 20, 20, 5.0
 
 
 def one_caller(target: str, times: int) -> dict[str, float]:
-    """Milliseconds of so many requests that follow one another, and the median of as many calls of either kind that do
-    nothing."""
-    with RankingClient(target) as client, bare_server() as bare, grpc.insecure_channel(bare) as channel:
-        check, echo = health_pb2_grpc.HealthStub(client.channel).Check, channel.unary_unary(f"/{SERVICE}/{METHOD}")
+    """Milliseconds of so many requests that follow one another by either caller, of which the light one's `adds_ms`
+    beyond their stages, and the medians of as many calls of either kind that do nothing. Raises SluiceError where a
+    call fails."""
+    messages = [request(number, USERS, VALUES, False, 0).SerializeToString() for number in range(times)]
+    answers = list[bytes]()
+    with (RankingClient(target) as client, bare_server() as bare, light(target, RANKING, "Rank") as rank,
+          light(target, health.SERVICE_NAME, "Check") as check, light(bare, SERVICE, METHOD) as echo):
 
-        def rank(number: int) -> object:
+        def by_client(number: int) -> object:
             return client.rank(f"u{number % USERS}", context={"context0": f"v{number % VALUES}"}, seconds=SECONDS)
 
-        ranked, empty, said = in_turns((
-            rank, lambda _: check(health_pb2.HealthCheckRequest(), timeout=SECONDS),
-            lambda _: echo(b"", timeout=SECONDS)), times)
-    p50, p99 = np.percentile(ranked, (50, 99))
-    return {"p50_ms": float(p50), "p99_ms": float(p99), "empty_ms": float(np.median(empty)),
-            "bare_empty_ms": float(np.median(said))}
+        ranked, asked, empty, said = in_turns((
+            lambda number: answers.append(answered(rank, messages[number % times])), by_client,
+            lambda _: answered(check, b""), lambda _: answered(echo, b"")), times)
+    adds = ranked - np.array([stages_ms(answer) for answer in answers[-times:]])
+    (p50, p99), client_p50 = np.percentile(ranked, (50, 99)), float(np.median(asked))
+    return {"p50_ms": float(p50), "p99_ms": float(p99), "adds_ms": float(np.median(adds)), "client_p50_ms": client_p50,
+            "empty_ms": float(np.median(empty)), "bare_empty_ms": float(np.median(said))}
+
+
+def light(target: str, service: str, method: str) -> BlockingCaller:
+    """Of HOST:PORT."""
+    host, _, port = target.rpartition(":")
+    return BlockingCaller(Target(host, int(port), f"/{service}/{method}"))
+
+
+def answered(caller: BlockingCaller, message: bytes) -> bytes:
+    """Raises SluiceError where the call fails."""
+    code, answer = caller.ask(message, SECONDS)
+    if code != "OK":
+        raise SluiceError(f"a call of the benchmark ended with {code}; see the server's log")
+    return answer
+
+
+def stages_ms(answer: bytes) -> float:
+    """What the stages of a `RankResponse` took together, as it says itself."""
+    return sum(stage.microseconds for stage in pb.RankResponse.FromString(answer).stages) / 1000
 
 
 def in_turns(calls: tuple[Callable[[int], object], ...], times: int) -> list[np.ndarray]:

@@ -6,11 +6,12 @@ The world is that of `sluice bench funnel` (1,000 retrieved, 200 ranked, 10 show
 bundle and served by `sluice serve`. Callers are a process of their own on the same machine (benchmarks/serving/
 open_loop.py). Capacity is what a closed loop of eight callers gets; goodput counts answers within a deadline of 25 ms,
 as a share of capacity. The generator's own share of the machine stands beside each figure, and the server's, its memory
-and its queue; beyond capacity, what answers, refusals and the generator take of the cores that they share. What a call
-costs that does nothing is measured in turns with one caller's requests (benchmarks/serving/empty_calls.py): none can
-be answered in less. h2load is asked besides, where it is installed (benchmarks/serving/witness.py). The funnel in
-process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With
---json the last line is `load.{...}`.
+and its queue; beyond capacity, what answers, refusals and the generator take of the cores that they share, and how many
+of the answers are degraded, as `serve.overload` has it. One caller is a light one, and what gRPC adds is its time less
+what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
+(benchmarks/serving/empty_calls.py). h2load is asked besides, where it is installed (benchmarks/serving/witness.py). The
+funnel in process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`.
+With --json the last line is `load.{...}`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from sluice.demo.server_process import ServerProcess
 
 CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
-OVERLOAD = (2.8, 5.0)
+OVERLOAD = (1.25, 2.0, 2.8, 5.0)
 SHORT = 0.025  # seconds of a call's deadline under overload
 STEADY_RATE, WITNESSED = 300.0, 0.5  # requests a second; share of capacity
 SWAP_SHARE, SWAP_CONNECTION_SECONDS = 0.3, 5.0  # of capacity offered while bundles are changed
@@ -70,6 +71,11 @@ def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float)
     return {**figures, "server_cores": (cpu_seconds(server.process.pid) - before) / seconds,
             "waiting": queue.waiting, "queue_ms": queue.milliseconds,
             "megabytes": resident_megabytes(server.process.pid)}
+
+
+def degraded_share(one: dict[str, Any]) -> float:
+    """Of a stretch's answers, 0 where there are none."""
+    return float(one["degraded"] / max(one["codes"].get("OK", 0), 1))
 
 
 def where_cores_go(one: dict[str, Any], answer_ms: float) -> dict[str, float]:
@@ -104,6 +110,7 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
             "at_300": steady, "along": along,
             "beyond": beyond, "witness": None if seen is None else seen.model_dump(),
             "goodput": {share: one["answered"] / most for share, one in beyond.items()},
+            "degraded": {share: degraded_share(one) for share, one in beyond.items()},
             "megabytes": memory}
 
 
@@ -120,15 +127,18 @@ def row(label: str, figures: dict[str, Any]) -> str:
 
 def show(found: dict[str, Any]) -> None:
     alone = found["one_caller"]
-    print(f"{found['workers']} worker(s): one caller p50 {alone['p50_ms']:.2f} p99 {alone['p99_ms']:.2f} ms, an empty "
-          f"call {alone['empty_ms']:.2f}, of a bare server {alone['bare_empty_ms']:.2f}; capacity "
+    print(f"{found['workers']} worker(s): one caller p50 {alone['p50_ms']:.2f} p99 {alone['p99_ms']:.2f} ms, of which "
+          f"{alone['adds_ms']:.2f} beyond its stages (by the product's client p50 {alone['client_p50_ms']:.2f}); an "
+          f"empty call {alone['empty_ms']:.2f}, of a bare server {alone['bare_empty_ms']:.2f}; capacity "
           f"{found['capacity_per_second']:.0f}/s, {found['answer_core_ms']:.2f} ms of a core each; "
           f"{found['megabytes']} MB resident")
     for kind in ("along", "beyond"):
         for share, one in found[kind].items():
             print(row(f"  {share} capacity", one))
     for share, cores in found["cores_beyond"].items():
-        print(f"  cores at {share} times capacity: " + ", ".join(f"{name} {used:.2f}" for name, used in cores.items()))
+        print(f"  at {share} times capacity {found['goodput'][share]:.2f} of it are answered in time, "
+              f"{found['degraded'][share]:.0%} of these degraded; cores: "
+              + ", ".join(f"{name} {used:.2f}" for name, used in cores.items()))
     print(row("  300/s", found["at_300"]))
     if (seen := found["witness"]) is None:
         print("  no witness: h2load is not installed (Debian: nghttp2-client)")
@@ -171,17 +181,21 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
-    """One caller and overload of the first run, capacity and 300 a second of the last."""
+    """One caller and overload of the first run, capacity and 300 a second of the last; goodput, and the share of it
+    that is degraded, of every number of workers."""
     first, last = found[0], found[-1]
     alone = first["one_caller"]
+    beyond = {str(one["workers"]): {share: {"goodput": one["goodput"][share], "degraded": one["degraded"][share]}
+                                    for share in one["goodput"]} for one in found}
     return {
         "funnel_over_floor": inside["funnel_over_floor"], "explained_over_floor": inside["explained_over_floor"],
-        "grpc_adds_ms": alone["p50_ms"] - inside["funnel_ms"], "empty_call_ms": alone["empty_ms"],
-        "bare_empty_call_ms": alone["bare_empty_ms"],
+        "grpc_adds_ms": alone["adds_ms"], "grpc_adds_by_client_ms": alone["client_p50_ms"] - inside["funnel_ms"],
+        "empty_call_ms": alone["empty_ms"], "bare_empty_call_ms": alone["bare_empty_ms"],
         "one_caller": {"p50_ms": alone["p50_ms"], "p99_ms": alone["p99_ms"]},
         "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
         "goodput_at_2_8x": first["goodput"]["2.8"], "goodput_at_5x": first["goodput"]["5.0"],
         "cores_at_2_8x": first["cores_beyond"]["2.8"], "cores_at_5x": first["cores_beyond"]["5.0"], "swap": swap,
+        "goodput": beyond,
     }
 
 

@@ -1,35 +1,27 @@
 """Callers that ask again at once: 200 items to score, over gRPC or as JSON over HTTP with kept connections.
 
-    python -m benchmarks.serving.score_callers grpc 127.0.0.1:50051 --callers 4 --seconds 5
+    python -m benchmarks.serving.score_callers grpc 127.0.0.1:50051 --callers 4 --seconds 5 [--by library]
 
-A process of its own; the last line is one JSON object.
+By ready bytes on blocking sockets, the same for both (benchmarks/wire/score_requests.py), or by the libraries that
+programs use. A thread for each caller in a process of their own; the last line is one JSON object.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any
 
-import grpc
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from serving.proto import sluice_pb2 as pb
-from serving.proto import sluice_pb2_grpc
-from serving.request.wire_values import to_value
+from benchmarks.wire.score_requests import BY, GRPC, ITEMS, PATHS, asker
 
-ITEMS, VARIED = 200, 64
-PATHS = {"fastapi": "/score", "litserve": "/predict", "bentoml": "/score", "mlflow": "/invocations",
-         "ray_serve": "/score"}
-Ask = Callable[[int], int]  # number of a request -> how many items were scored
+CHECKED = 16  # every so many answers are counted item by item, as the first is; of the others the status is looked at
 
 
 class CallerFigures(BaseModel):
@@ -44,74 +36,22 @@ class CallerFigures(BaseModel):
     failed: int
 
 
-def items_of(number: int, known: int) -> list[str]:
-    return [f"i{(number * 7919 + n * 13) % known}" for n in range(ITEMS)]
-
-
-def body(server: str, number: int, users: int, known: int) -> dict[str, Any]:
-    """The same request as each server wants it."""
-    user, items = f"u{number % users}", items_of(number, known)
-    if server == "mlflow":
-        return {"dataframe_split": {"columns": ["user", "item"], "data": [[user, item] for item in items]}}
-    return {"user": user, "items": items}
-
-
-def over_http(server: str, target: str, users: int, known: int) -> tuple[Ask, Callable[[], None]]:
-    bodies = [json.dumps(body(server, number, users, known)) for number in range(VARIED)]
-    connection = http.client.HTTPConnection(target, timeout=30)
-
-    def ask(number: int) -> int:
-        connection.request("POST", PATHS[server], bodies[number % VARIED], {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        found = json.loads(answer.read())
-        if answer.status != http.client.OK:
-            return 0
-        return len(found if isinstance(found, list) else found.get("probabilities") or found["predictions"])
-
-    return ask, connection.close
-
-
-def over_grpc(target: str, users: int, known: int) -> tuple[Ask, Callable[[], None]]:
-    channel = grpc.insecure_channel(target, options=[("grpc.use_local_subchannel_pool", 1)])
-    stub, context = sluice_pb2_grpc.RankingStub(channel), {"context0": to_value("v1")}
-    asked = [pb.ScoreRequest(user_id=f"u{number % users}", item_ids=items_of(number, known), context=context)
-             for number in range(VARIED)]
-
-    def ask(number: int) -> int:
-        try:
-            return len(stub.Score(asked[number % VARIED], timeout=30).probabilities)
-        except grpc.RpcError as error:
-            print(error.code(), error.details(), file=sys.stderr)
-            return 0
-
-    return ask, channel.close
-
-
-def call(server: str, target: str, users: int, known: int, end: float, first: int) -> tuple[list[float], int]:
+def call(server: str, target: str, chosen: argparse.Namespace, end: float, first: int) -> tuple[list[float], int]:
     """Milliseconds of each request until `end`, and how many failed."""
-    if server == "grpc":
-        ask, leave = over_grpc(target, users, known)
-    else:
-        ask, leave = over_http(server, target, users, known)
+    one = asker(server, chosen.by, target, chosen.users, chosen.items)
     spent, failed = list[float](), 0
-    with closing(_Closed(leave)):
+    with closing(one):
         while (begun := time.perf_counter()) < end:
-            scored = ask(first + len(spent))
+            answer = one.ask(first + len(spent))
             spent.append((time.perf_counter() - begun) * 1000)
-            failed += scored != ITEMS
+            failed += answer is None or (len(spent) % CHECKED == 1 and one.scored(answer) != ITEMS)
     return spent, failed
-
-
-class _Closed:
-    def __init__(self, close: Callable[[], None]) -> None:
-        self.close = close
 
 
 def measured(server: str, target: str, chosen: argparse.Namespace) -> CallerFigures:
     end = time.perf_counter() + chosen.seconds
     with ThreadPoolExecutor(chosen.callers) as callers:
-        waiting = [callers.submit(call, server, target, chosen.users, chosen.items, end, 17 * number)
-                   for number in range(chosen.callers)]
+        waiting = [callers.submit(call, server, target, chosen, end, 17 * number) for number in range(chosen.callers)]
         found = [one.result() for one in waiting]
     spent = np.concatenate([times for times, _ in found])
     p50, p99 = np.percentile(spent, (50, 99))
@@ -119,22 +59,25 @@ def measured(server: str, target: str, chosen: argparse.Namespace) -> CallerFigu
                          p99_ms=float(p99), failed=sum(failed for _, failed in found))
 
 
-def figures(server: str, target: str, callers: int, seconds: float, users: int, items: int) -> CallerFigures:
+def figures(
+    server: str, target: str, callers: int, seconds: float, users: int, items: int, by: str = BY[0]
+) -> CallerFigures:
     """By callers in a process of their own."""
     command = [sys.executable, "-m", "benchmarks.serving.score_callers", server, target, f"--callers={callers}",
-               f"--seconds={seconds}", f"--users={users}", f"--items={items}"]
+               f"--seconds={seconds}", f"--users={users}", f"--items={items}", f"--by={by}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return CallerFigures.model_validate_json(done.stdout.splitlines()[-1])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("server", choices=["grpc", *PATHS])
+    parser.add_argument("server", choices=[GRPC, *PATHS])
     parser.add_argument("target")
     parser.add_argument("--callers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--users", type=int, default=2000)
     parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--by", choices=BY, default=BY[0])
     chosen = parser.parse_args(argv)
     print(measured(chosen.server, chosen.target, chosen).model_dump_json())
 

@@ -3,9 +3,11 @@
     sluice bench score_peers [--items 100000] [--peers fastapi litserve bentoml mlflow] [--seconds 5] [--json]
 
 One worker each, the same bundle, the same code in process (benchmarks/serving/score_apps.py); one caller, then four who
-ask again at once. Servers take turns, round after round, and the median round counts. The peers run in an environment
-of their own, which is made below --environment; torch and the platform come from this one. A peer that cannot be
-installed or started is named and left out. The last line with --json is `score_peers.{...}`.
+ask again at once: by ready bytes on blocking sockets, gRPC and HTTP alike, or with `--by library` by the libraries that
+programs use (benchmarks/wire/score_requests.py). Servers take turns, round after round, and the median round counts.
+The peers run in an environment of their own, which is made below --environment; torch and the platform come from this
+one. A peer that cannot be installed or started is named and left out. The last line with --json is
+`score_peers.{...}`.
 """
 
 from __future__ import annotations
@@ -32,13 +34,14 @@ from benchmarks.serving.funnel import USERS, VALUES, world
 from benchmarks.serving.score_apps import PEERS, start
 from benchmarks.serving.score_callers import CallerFigures, figures
 from benchmarks.serving.synthetic_bundle import publish
+from benchmarks.wire.score_requests import BY, GRPC
 from contracts.errors import SluiceError
 from sluice.demo.server_process import ServerProcess
 
 PACKAGES = {"fastapi": ["fastapi", "uvicorn[standard]"], "litserve": ["litserve"], "bentoml": ["bentoml"],
             "mlflow": ["mlflow"]}
 START_SECONDS = 120.0
-OURS, MANY = "grpc", 4
+OURS, MANY = GRPC, 4
 Found = dict[str, dict[int, list[CallerFigures]]]
 
 
@@ -95,13 +98,13 @@ def _wait(process: subprocess.Popen[bytes], peer: str, target: str, log: Path) -
     raise SluiceError(f"{peer} did not start: {log.read_text()[-400:].strip()}")
 
 
-def measure(targets: dict[str, str], rounds: int, seconds: float, items: int) -> Found:
+def measure(targets: dict[str, str], rounds: int, seconds: float, items: int, by: str) -> Found:
     """Figures by server and number of callers, a list of one per round."""
     found: Found = {name: {1: [], MANY: []} for name in targets}
     for _ in range(rounds):
         for callers in (1, MANY):
             for name, target in targets.items():
-                found[name][callers].append(figures(name, target, callers, seconds, USERS, items))
+                found[name][callers].append(figures(name, target, callers, seconds, USERS, items, by))
     return found
 
 
@@ -142,6 +145,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0, help="of every stretch")
+    parser.add_argument("--by", choices=BY, default=BY[0], help="who calls")
     parser.add_argument("--environment", type=Path, default=Path(tempfile.gettempdir()) / "sluice-score-peers")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
@@ -162,10 +166,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             except SluiceError as error:
                 missing[peer] = str(error)
                 print(f"left out: {error}")
-        found = summary(measure(targets, chosen.rounds, chosen.seconds, chosen.items))
+        found = summary(measure(targets, chosen.rounds, chosen.seconds, chosen.items, chosen.by))
     show(found)
     if chosen.json:
-        print(json.dumps({"score_peers": found, "missing": missing, "items": chosen.items, "ranker": chosen.ranker}))
+        print(json.dumps({"score_peers": found, "missing": missing, "items": chosen.items, "ranker": chosen.ranker,
+                          "by": chosen.by}))
 
 
 if __name__ == "__main__":

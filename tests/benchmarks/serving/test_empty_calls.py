@@ -5,7 +5,19 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from benchmarks.serving.empty_calls import METHOD, SERVICE, TURN, WARM_UP, bare_server, in_turns
+from benchmarks.serving.empty_calls import (
+    METHOD,
+    SERVICE,
+    TURN,
+    WARM_UP,
+    answered,
+    bare_server,
+    in_turns,
+    light,
+    stages_ms,
+)
+from contracts.errors import SluiceError
+from serving.proto import sluice_pb2 as pb
 
 
 def test_the_bare_server_says_back_what_it_is_told_and_ends_with_us() -> None:
@@ -15,6 +27,19 @@ def test_the_bare_server_says_back_what_it_is_told_and_ends_with_us() -> None:
     with grpc.insecure_channel(target) as channel, pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary(f"/{SERVICE}/{METHOD}")(b"", timeout=20)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_the_light_caller_is_answered_or_says_why_not() -> None:
+    with bare_server() as target:
+        with light(target, SERVICE, METHOD) as caller:
+            assert answered(caller, b"x") == b"x"
+        with light(target, SERVICE, "Sing") as caller, pytest.raises(SluiceError, match="UNIMPLEMENTED"):
+            answered(caller, b"x")
+
+
+def test_stages_take_what_their_answer_says() -> None:
+    stages = [pb.StageReport(name=name, microseconds=microseconds) for name, microseconds in (("a", 250), ("b", 500))]
+    assert stages_ms(pb.RankResponse(stages=stages).SerializeToString()) == 0.75
 
 
 def test_calls_take_turns_and_each_is_asked_as_often_as_the_others() -> None:

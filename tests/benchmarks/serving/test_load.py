@@ -23,7 +23,10 @@ def test_the_last_line_holds_what_a_reader_looks_for(
     assert found.keys() == {
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
         "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap", "empty_call_ms", "bare_empty_call_ms",
-        "cores_at_2_8x", "cores_at_5x"}
+        "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms"}
+    assert 0 < found["grpc_adds_ms"] < found["one_caller"]["p50_ms"]
+    assert found["goodput"]["1"].keys() == {str(share) for share in load.OVERLOAD}
+    assert found["goodput"]["1"]["5.0"]["goodput"] == found["goodput_at_5x"]
     assert found["bare_empty_call_ms"] > 0
     assert 0 < found["empty_call_ms"] < found["one_caller"]["p50_ms"]
     assert all(cores["generator"] > 0 for cores in (found["cores_at_2_8x"], found["cores_at_5x"]))
@@ -33,6 +36,11 @@ def test_the_last_line_holds_what_a_reader_looks_for(
 def test_wrong_options_are_refused() -> None:
     assert refuses(main, "--ranker", "oracle")
     assert refuses(main, "--workers", "few")
+
+
+def test_degraded_answers_are_a_share_of_those_in_time() -> None:
+    assert load.degraded_share({"degraded": 30, "codes": {"OK": 120, "RESOURCE_EXHAUSTED": 900}}) == 0.25
+    assert load.degraded_share({"degraded": 0, "codes": {"DEADLINE_EXCEEDED": 9}}) == 0.0
 
 
 def test_cores_beyond_capacity_are_those_of_answers_refusals_and_generator() -> None:

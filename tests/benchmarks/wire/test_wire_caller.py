@@ -4,48 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-
-import grpc
 
 from benchmarks.wire.wire_caller import Target, WireCaller, framed
+from tests.benchmarks.wire.echo_server import METHOD, echo
 
-METHOD, LONG = "/t.Echo/Say", 200_000
-
-
-class Echo(grpc.GenericRpcHandler):
-    """Says back what it hears; `refuse`, `vanish` and `sleep` are heard as orders."""
-
-    def __init__(self) -> None:
-        self.left = threading.Event()
-        self.deadline = 0.0
-
-    def service(self, call_details):
-        return grpc.unary_unary_rpc_method_handler(self.say) if call_details.method == METHOD else None
-
-    def say(self, heard, context):
-        self.deadline = context.time_remaining()
-        if heard == b"refuse":
-            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "full")
-        if heard == b"sleep":
-            context.add_callback(self.left.set)
-            self.left.wait(10)
-        return heard
-
-
-@contextmanager
-def echo(*options):
-    server, handler = grpc.server(ThreadPoolExecutor(4), options=options), Echo()
-    server.add_generic_rpc_handlers((handler,))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield handler, port
-    finally:
-        server.stop(None)
+LONG = 200_000
 
 
 def asked(port, *messages, seconds=10.0, path=METHOD, pause=0.0):
