@@ -2,14 +2,14 @@
 
     sluice bench deadlines BUNDLE [--slow-ms 100] [--deadlines-ms 6 8 10 15 20 30 60] [--calls 300] [--json]
 
-The server is the product's own, in a process of its own, with a ranker that sleeps before it scores; its floor (the
-deadline from which on every call gets a search of the items) is what its health check says. Calls follow one another.
+The server is the product's own, in a process of its own on the loop and at the switch interval of `sluice serve`, with
+a ranker that sleeps before it scores; its floor (the deadline from which on every call gets a search of the items) is
+what its health check says. Calls follow one another.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import subprocess
@@ -21,6 +21,7 @@ from pathlib import Path
 
 import grpc
 import torch
+import uvloop
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
@@ -30,7 +31,7 @@ from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
-from serving.server.server import Server, ServerSettings
+from serving.server.server import SWITCH_SECONDS, Server, ServerSettings
 
 USERS, WARM_UP = 500, 100
 
@@ -61,13 +62,14 @@ class DeadlineFigures(BaseModel):
 def serve(folder: Path, seconds: float) -> None:
     """Prints the port, then serves until it is ended."""
     torch.set_num_threads(1)
+    sys.setswitchinterval(SWITCH_SECONDS)
     bundle = LoadedBundle.load(folder)
 
     async def run() -> None:
         slow = replace(bundle, ranker=Slow(bundle.ranker, seconds))
         await Server(slow, ServerSettings(), None).run(lambda port: print(port, flush=True))
 
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 def measure(target: str, users: Sequence[str], milliseconds: float, calls: int) -> DeadlineFigures:

@@ -122,13 +122,14 @@ def test_two_workers_are_changed_together(platform):
     os.kill(workers(server)[0], signal.SIGKILL)
     until(lambda: platform.log.read_text().count(begun) == 3)
     swap_under_load(platform, server, 2, processes=2)
-    with SteadyLoad(server.target, USERS, PER_SECOND) as load:
-        until(lambda: len(load.outcomes) > 10)
+    with WholeAnswers(server.target, USERS, PER_SECOND) as load:
+        until(lambda: load.whole > 10)
         before = platform.log.read_text().count(begun)
         os.kill(workers(server)[0], signal.SIGKILL)
         until(lambda: platform.log.read_text().count(begun) > before)
     assert {outcome.code.partition(":")[0] for outcome in load.failed} <= {"UNAVAILABLE"}
     assert len(load.failed) < len(load.outcomes) / 2  # those under way in that process
+    assert len(load.failed) + load.whole + load.degraded == len(load.outcomes)
     assert server.stop() == 0
     files = ds.dataset(platform.answers, format="parquet").files
     generations = 3
