@@ -115,9 +115,10 @@ ROOMS = {
     "serving.response_log": "request",
     "serving.rules": "bundle request",
     "serving.server":
-        "access admission batches bundle catalogue events item_counters metrics request response_log stages users "
-        "why_not",
+        "access admission batches bundle catalogue events item_counters metrics request response_log stages start "
+        "users why_not",
     "serving.stages": "bundle request rules",
+    "serving.start": "bundle request stages",
     "serving.users": "embedded_store events redis_store request",
     "serving.vector_search": "",
     "serving.why_not": "bundle request stages",

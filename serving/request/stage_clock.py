@@ -45,7 +45,12 @@ class StageClock:
     """Of one funnel. `order` names the stages that have to follow one another."""
 
     def __init__(self, order: Sequence[str]) -> None:
-        self._stages = {name: RunningQuantile() for name in order}
+        self._order = tuple(order)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing has been told."""
+        self._stages = {name: RunningQuantile() for name in self._order}
 
     def tell(self, stage: str, seconds: float) -> None:
         self._stages[stage].tell(seconds)

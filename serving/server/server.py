@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import signal
 import sys
@@ -38,8 +37,6 @@ from serving.item_counters.counter_state import NO_COUNTERS, CounterState
 from serving.metrics.request_observer import Watched, observer_of_process, watch
 from serving.request import message_bounds
 from serving.request.by_name import ByName
-from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
 from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
@@ -48,6 +45,8 @@ from serving.server.entry import SERVICE, add_to_server
 from serving.server.gone_callers import leave_out_gone_callers
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from serving.start.mapped_pages import read_ahead
+from serving.start.warm_up import warm_up
 from serving.users.online_users import OnlineUsers
 from serving.users.user_reader import UserReader, known_until
 from serving.users.user_store import tables_of
@@ -58,7 +57,6 @@ TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
-COLLECT_AFTER = (700, 10, 1)  # objects, rounds, rounds: of 70,000 at once every caller waits for 70 ms
 log = logging.getLogger("sluice.serving")
 
 
@@ -94,26 +92,6 @@ class ServerSettings:
                 ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
 
 
-def collect_in_pieces() -> None:
-    """What is there now is never looked through again for cyclic garbage; what comes is, a few thousand at a time.
-
-    CPython leaves out a full collection until a fourth has come of what the last one left. That of the second counts
-    nothing of what is frozen.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.collect()
-    gc.set_threshold(*COLLECT_AFTER)
-
-
-def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
-    """First calls pay for lazy initialisation; what was loaded is then left alone by the garbage collection."""
-    users = [bundle.users.key(row) for row in range(min(20, len(bundle.users)))] or ["nobody"]
-    for user in users:
-        funnel.rank(RankQuery(user=user, limit=bundle.settings.serve.default_limit, explain=True), Deadline(None))
-    collect_in_pieces()
-
-
 def stored_users(settings: ServerSettings, bundle: LoadedBundle) -> UserReader | None:
     """None where nothing is kept. Raises ConfigError where the store has no address."""
     seconds = bundle.settings.serve.user_store_ms / 1000
@@ -147,8 +125,8 @@ class Server:
         self._counters = behind_others(partial(followed, bundle, settings.fresh)) if settings.fresh else None
         if self._counters is not None:
             bundle = replace(bundle, live=self._counters.columns)
-        funnel = Funnel(bundle)
-        behind_others(partial(warm_up, funnel, bundle))
+        funnel = behind_others(partial(Funnel, bundle))
+        warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         serve, who = bundle.settings.serve, caller_name(gate)
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
@@ -257,6 +235,7 @@ def run(
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH_SECONDS)
     bundle = behind_others(lambda: LoadedBundle.load(folder))
+    behind_others(partial(read_ahead, folder))
     served = Served(bundle.version, bundle.manifest.created)
     answers = ResponseLog(settings.answers, served) if settings.answers else None
     with ExitStack() as open_:

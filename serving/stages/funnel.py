@@ -74,6 +74,11 @@ class Funnel:
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")
 
+    def forget_times(self) -> None:
+        """As if no stage had been run yet."""
+        self.clock.forget()
+        self._stages.retrieval.forget_times()
+
     @property
     def stages(self) -> Stages:
         """For who looks at them one by one."""

@@ -167,6 +167,10 @@ class RetrievalStage:
         return Retrieved(self.with_tower_score(found, user_vector), [], self._offered,
                          "; ".join(further.dropped), further.seconds)
 
+    def forget_times(self) -> None:
+        """Of the further channels."""
+        self._clock.forget()
+
     def popular(self, query: RankQuery, requester: Requester) -> Retrieved:
         """Without a search and without scores: the most popular items that the filters admit, or the request's own
         candidates as they came."""

@@ -1,7 +1,8 @@
 """The workers that serve one bundle on one port: started together, listening one after the other, kept alive.
 
-A worker that dies, or whose event loop does not answer, is replaced, after a pause that doubles with every death up to
-half a minute and is forgotten after a minute of health.
+Where others serve meanwhile, a fourth of them load at a time, at least one: all at once would take the caches, and the
+memory's bandwidth, from those that answer. A worker that dies, or whose event loop does not answer, is replaced, after
+a pause that doubles with every death up to half a minute and is forgotten after a minute of health.
 """
 
 from __future__ import annotations
@@ -19,17 +20,22 @@ SILENT_SECONDS = 20.0  # without a pong, while the worker is asked every PING_SE
 PING_SECONDS = 0.5
 SHORTEST_PAUSE, LONGEST_PAUSE, HEALTHY_SECONDS = 0.2, 30.0, 60.0
 STOP_SECONDS = 15.0
+QUARTER = 4  # a coming generation loads in so many turns
 SILENCE = 3  # deaths that one worker without an answer counts for
 log = logging.getLogger("sluice.serving")
 
 
 class Generation:
-    """`deaths` counts those since the start; a worker that was silent counts for SILENCE of them."""
+    """`deaths` counts those since the start; a worker that was silent counts for SILENCE of them. `beside` others that
+    serve, workers are begun in turns."""
 
-    def __init__(self, version: str, settings: WorkerSettings, count: int, listeners: Listeners) -> None:
+    def __init__(
+        self, version: str, settings: WorkerSettings, count: int, listeners: Listeners, beside: bool = False
+    ) -> None:
         self.version, self._settings, self._listeners = version, settings, listeners
-        self.workers = [WorkerProcess(settings) for _ in range(count)]
-        self.began, self.serving_since, self.deaths = time.monotonic(), 0.0, 0
+        self._count, self._at_once = count, max(count // QUARTER, 1) if beside else count
+        self.workers = [WorkerProcess(settings) for _ in range(self._at_once)]
+        self.serving_since, self.deaths = 0.0, 0
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
         self._pinged = 0.0
 
@@ -39,7 +45,7 @@ class Generation:
 
     @property
     def serving(self) -> bool:
-        return all(worker.ready and worker.alive for worker in self.workers)
+        return len(self.workers) == self._count and all(worker.ready and worker.alive for worker in self.workers)
 
     @property
     def connections(self) -> int:
@@ -51,10 +57,15 @@ class Generation:
         for worker in self.workers:
             if not worker.alive:
                 return worker.end
-            if time.monotonic() > self.began + START_SECONDS:
+            if time.monotonic() > self.workers[-1].began + START_SECONDS:
                 return f"it was not ready after {START_SECONDS:.0f} s"
+        loading = sum(not worker.loaded for worker in self.workers)
+        if len(self.workers) < self._count:
+            if loading < self._at_once:
+                self.workers.append(WorkerProcess(self._settings))
+            return ""
         waiting = [worker for worker in self.workers if not worker.told_to_listen]
-        if waiting and all(worker.loaded for worker in self.workers):
+        if waiting and not loading:
             self._listeners.begin(waiting[0])
         return ""
 

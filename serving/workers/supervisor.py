@@ -117,12 +117,12 @@ class Supervisor:
             raise BundleError("the registry names no such bundle; register and promote one first")
         return first
 
-    def _generation(self, bundle: ServedBundle) -> Generation:
+    def _generation(self, bundle: ServedBundle, beside: bool = False) -> Generation:
         settings = self._settings
         return Generation(bundle.version, WorkerSettings(
             folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
             answers=settings.answers, doors=settings.doors, fresh=settings.fresh, user_store=settings.user_store,
-            event_stream=settings.event_stream), settings.workers, self._listeners)
+            event_stream=settings.event_stream), settings.workers, self._listeners, beside)
 
     def _watch(self) -> None:
         next_poll = 0.0
@@ -148,7 +148,7 @@ class Supervisor:
             self._come(self._coming, current)
         elif (found := self._search.take()) is not None and found.version != current.version and found.folder.exists():
             log.info("loading %s beside %s", found.version, current.version)
-            self._coming = self._generation(found)
+            self._coming = self._generation(found, beside=True)
         self._spread()
 
     def _come(self, coming: Generation, current: Generation) -> None:

@@ -53,3 +53,10 @@ def test_a_stage_left_out_is_tried_again_once_in_a_while(monkeypatch: pytest.Mon
     assert not clock.fits("rank", 2.0, Deadline(1.0, watched=True))
     monkeypatch.setattr(stage_clock, "TRY_AGAIN_SECONDS", {True: 1000.0, False: 1000.0})
     assert not clock.fits("rank", 0.0, Deadline(1.0, watched=True))
+
+
+def test_what_is_forgotten_takes_nothing() -> None:
+    clock = StageClock(["rank"])
+    clock.tell("rank", 0.5)
+    clock.forget()
+    assert clock.estimate("rank") == 0.0

@@ -25,7 +25,7 @@ from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
-from serving.server.server import collect_in_pieces
+from serving.start.warm_up import collect_in_pieces
 from sluice.demo.server_process import ServerProcess
 from tests.serving.silent_caller import SilentCaller
 

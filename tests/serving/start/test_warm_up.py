@@ -1,0 +1,37 @@
+"""What a funnel knows of its stages once it is warm."""
+
+from __future__ import annotations
+
+import pytest
+
+from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
+from serving.stages.funnel import Funnel
+from serving.start import warm_up as module
+from serving.start.warm_up import FIRST, LAST, users, warm_up
+
+
+def test_stages_take_what_the_last_requests_took_and_not_the_first(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    funnel, told = Funnel(loaded), list[bool]()
+    funnel.rank(RankQuery("u11", 5), Deadline(None))
+    funnel.clock.tell("rank", 60.0)
+    funnel.clock.tell("rank", 60.0)
+    ask = module._ask
+
+    def seen(funnel: Funnel, bundle: LoadedBundle, user: str, explain: bool) -> None:
+        told.append(explain)
+        ask(funnel, bundle, user, explain)
+
+    monkeypatch.setattr(module, "_ask", seen)
+    warm_up(funnel, loaded)
+    assert 0.0 < funnel.floor < funnel.whole < 30.0
+    assert told[-LAST:] == [False] * LAST
+    assert told[0]
+
+
+def test_users_of_the_bundle_or_somebody_unknown(loaded: LoadedBundle) -> None:
+    assert users(loaded, 3) == [loaded.users.key(row) for row in range(3)]
+    assert len(users(loaded, FIRST)) == min(FIRST, len(loaded.users))
