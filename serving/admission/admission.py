@@ -4,6 +4,8 @@
                         queue stands (serving/admission/standing_queue.py) also what would wait longer than tolerated
     next                tenants take turns by what their requests take (serving/admission/tenant_turns.py); within a
                         tenant first come first served
+    answered simpler    what is next of a tenant whose queue stands, unless all are to be whole or refused
+                        (serving/admission/brown_out.py)
     refused later       waited longer than the age limit, or too late for any answer when the turn comes
 
 A full queue makes room for a tenant with less than its share by dropping the newest of the one with the most. Knows
@@ -18,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from contracts.errors import SluiceError
+from serving.admission.brown_out import BrownOut
 from serving.admission.standing_queue import StandingQueue, tolerated
 from serving.admission.tenant_turns import TenantTurns
 
@@ -29,25 +32,30 @@ class Overloaded(SluiceError):
 @dataclass(eq=False)
 class Waiting:
     """`remaining` tells the seconds of work it has left, `least` those without which there is no answer to it; `refuse`
-    is called when it has to go after all."""
+    is called when it has to go after all. `level` says when its turn comes how much simpler than asked its answer has
+    to be, 0 for not at all."""
 
     tenant: str
     remaining: Callable[[], float]
     refuse: Callable[[SluiceError], None]
     least: float = 0.0
     since: float = field(default_factory=time.monotonic)
+    level: int = 0
 
 
 class Admission:
-    """At most `most` wait, each at most `oldest` seconds. `shares` are weights by tenant, 1 where not named."""
+    """At most `most` wait, each at most `oldest` seconds. `shares` are weights by tenant, 1 where not named; where none
+    `degrades`, answers are whole or there are none."""
 
     def __init__(
         self, most: int, oldest: float, shares: Mapping[str, float] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, degrades: bool = True,
     ) -> None:
         self._most, self._oldest, self._turns, self._clock = most, oldest, TenantTurns(shares or {}), clock
+        self._degrades = degrades
         self._queues: dict[str, deque[Waiting]] = {}
         self._standing: dict[str, StandingQueue] = {}  # of those that wait
+        self._brown_outs: dict[str, BrownOut] = {}  # of those whose queue has stood lately
         self.waiting = 0
 
     @property
@@ -67,9 +75,17 @@ class Admission:
         self._queues[one.tenant].append(one)
         self._turns.came(one.tenant)
         self.waiting += 1
+        if one.tenant in self._brown_outs:
+            self._brown_outs[one.tenant].admitted()
 
     def refusal(self, tenant: str, remaining: float, least: float, service: float) -> str:
         """Why a request with so many seconds `remaining` may not wait, or would in vain; "" where it may."""
+        why = self._why_not(tenant, remaining, least, service)
+        if why and tenant in self._brown_outs:
+            self._brown_outs[tenant].refused()
+        return why
+
+    def _why_not(self, tenant: str, remaining: float, least: float, service: float) -> str:
         ahead = self._turns.ahead(tenant, service)
         if ahead > tolerated(remaining) and tenant in self._standing and self._standing[tenant].stands:
             return (f"more comes than can be answered, and {1000 * ahead:.0f} ms of it wait; send it again later or "
@@ -88,6 +104,7 @@ class Admission:
             tenant, now = self._turns.next(), self._clock()
             one = self._queues[tenant].popleft()
             self._standing[tenant].taken(now - one.since, one.remaining(), now)
+            one.level = self._level(tenant, now)
             self._turns.taken(tenant)
             self._gone(tenant)
             if one.remaining() > one.least:
@@ -118,6 +135,15 @@ class Admission:
                 one = self._queues[tenant].popleft()
                 self._left(tenant)
                 one.refuse(Overloaded("it has waited longer than requests may; send it again later or elsewhere"))
+
+    def _level(self, tenant: str, now: float) -> int:
+        stands = self._standing[tenant].stands
+        if tenant not in self._brown_outs:
+            if not stands or not self._degrades:
+                return 0
+            self._brown_outs = {name: one for name, one in self._brown_outs.items() if not one.over(now)}
+            self._brown_outs[tenant] = BrownOut(now)
+        return self._brown_outs[tenant].taken(stands, now)
 
     def _greediest(self, tenant: str) -> str | None:
         """Who has to give up a place for a newcomer of `tenant`; None where nobody has more than its share."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from serving.request.query import Fallback, StageReport, StageStatus
+from serving.request.query import MORE_COMES, Fallback, StageReport, StageStatus
 from serving.stages.request_run import OVERRAN
 from serving.stages.rerank import NO_TIME
 
-CAUSES = ("no_time", "overran", "cut", "failed", "no_user_vector", "channel", "user_store", "events", "other")
+CAUSES = ("no_time", "overran", "cut", "failed", "no_user_vector", "channel", "user_store", "events", "overload",
+          "other")
 BEGINNINGS = {
-    NO_TIME: "no_time", OVERRAN: "overran", "the deadline passed after": "cut", "it failed": "failed",
+    NO_TIME: "no_time", OVERRAN: "overran", MORE_COMES: "overload", "the deadline passed after": "cut",
+    "it failed": "failed",
     "the user's vector": "no_user_vector", "no time for channel": "channel", "channel ": "channel",
     "the store of users": "user_store", "the store's": "user_store", "the events": "events",
 }

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 
 from contracts.artifacts import DAY
 from contracts.errors import DataError
-from serving.request.query import StageStatus
+from serving.request.query import MORE_COMES, StageStatus
 from serving.response_log import journal
 from serving.response_log.response_record import LOST, SCHEMA
 
@@ -70,11 +70,14 @@ class LoggedResponses:
 
     @property
     def incomplete_retrieval(self) -> np.ndarray:
-        """bool, of the answers that came and tell of retrieval: a channel was left out of it, or all but popularity."""
+        """bool, of the answers that came and tell of retrieval: a channel was left out of it, or all but popularity.
+        Those that went without because more came than could be answered say no more of the bundle than refusals do."""
         came = self.table.filter(pc.field("status") == "OK")
-        stages, statuses = came["stages"].to_pylist(), came["stage_statuses"].to_pylist()
-        told = (dict(zip(names or (), of or (), strict=True)) for names, of in zip(stages, statuses, strict=True))
-        return np.array([one[RETRIEVE] != StageStatus.COMPLETE.value for one in told if RETRIEVE in one], dtype=bool)
+        columns = (came[name].to_pylist() for name in ("stages", "stage_statuses", "stage_causes"))
+        told = (dict(zip(names or (), zip(of or (), causes or (), strict=True), strict=True))
+                for names, of, causes in zip(*columns, strict=True))
+        return np.array([one[RETRIEVE][0] != StageStatus.COMPLETE.value for one in told
+                         if RETRIEVE in one and one[RETRIEVE][1] != MORE_COMES], dtype=bool)
 
     @property
     def milliseconds(self) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Protocol
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import FeatureField
 
+MORE_COMES = "more comes than can be answered whole"  # why a stage was left out
 Scalar = str | int | float | bool
 ContextValue = Scalar | tuple[Scalar, ...]  # several of a multi-valued field
 

@@ -42,8 +42,9 @@ Made = TypeVar("Made", covariant=True)
 
 
 class Run(Protocol[Made]):
-    """What can be run: `complete` once, `salvage` at any time where a partial answer will do. With fewer than `least`
-    seconds there is no answer. A `brief` one takes a few milliseconds at most, whatever its time."""
+    """What can be run: `complete` once, `salvage` at any time where a partial answer will do, and `simplify` before it
+    begins, to a level of serving/admission/brown_out.py. With fewer than `least` seconds there is no answer. A `brief`
+    one takes a few milliseconds at most, whatever its time."""
 
     deadline: Deadline
 
@@ -53,6 +54,7 @@ class Run(Protocol[Made]):
     def partial_ok(self) -> bool: ...
     @property
     def least(self) -> float: ...
+    def simplify(self, level: int) -> None: ...
     def complete(self) -> Made: ...
     def salvage(self) -> Made: ...
 
@@ -72,14 +74,14 @@ class Job(Waiting):
 
 class Engine:
     """`submit` belongs to one event loop. `reserve` seconds lie between a run's deadline and the caller's; what runs
-    take is told by `clock`."""
+    take is told by `clock`. Where none `degrades`, a queue that stands makes no answer simpler."""
 
     def __init__(
         self, funnel: Funnel, most: int, oldest: float, reserve: float, shares: Mapping[str, float] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.monotonic, degrades: bool = True,
     ) -> None:
         self._funnel, self._reserve, self._clock = funnel, reserve, clock
-        self._admission, self._lock = Admission(most, oldest, shares), threading.Lock()
+        self._admission, self._lock = Admission(most, oldest, shares, degrades=degrades), threading.Lock()
         self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
         self.lulls = Lulls()
@@ -216,6 +218,8 @@ class Engine:
 
     def _run(self, job: Job) -> None:
         job.running, job.charged_to = True, self._clock()
+        if job.level and job.run.partial_ok:
+            job.run.simplify(job.level)
 
     def _overdue(self, job: Job) -> None:
         """In the loop, when a run's time is over: it is answered from what it holds, or refused where it only waits."""

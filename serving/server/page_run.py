@@ -34,6 +34,7 @@ class PageRun:
                 raise RequestError(f"placements[{number}].{error.field}", error.problem) from None
         self._runs: list[RequestRun] = []
         self._done: list[RankAnswer] = []
+        self._level = 0
 
     @property
     def partial_ok(self) -> bool:
@@ -44,6 +45,10 @@ class PageRun:
     def least(self) -> float:
         """Seconds of work below which there is no answer."""
         return self._funnel.floor if self.partial_ok else self._funnel.whole
+
+    def simplify(self, level: int) -> None:
+        """Before it begins: every slate does without so many stages."""
+        self._level = level
 
     def complete(self) -> PageAnswer:
         """Every slate, each as far as its part of the time allows. Raises what a single run raises."""
@@ -64,7 +69,9 @@ class PageRun:
     def _next(self, number: int, done: list[RankAnswer]) -> RequestRun:
         shown = tuple(item.item for answer in done for item in answer.items)
         query, deadline = replace(self._page.queries[number], shown=shown), self.part(number)
-        return self._following(query, deadline) or self._funnel.run(query, deadline)
+        run = self._following(query, deadline) or self._funnel.run(query, deadline)
+        run.simplify(self._level)
+        return run
 
     def _following(self, query: RankQuery, deadline: Deadline) -> RequestRun | None:
         found = (run.following(query, deadline) for run in reversed(self._runs))

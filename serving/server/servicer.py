@@ -1,7 +1,8 @@
 """The Ranking service: serving/server/engine.py runs the funnel, the event loop does the rest.
 
 A call's deadline, at most `serve.max_deadline_ms`, is cut by a reserve: `serve.reserve_ms`, and what writing an answer
-has lately taken. Under overload a call is refused when it comes, unread, so that the capacity goes to those in time.
+has lately taken. Under overload answers become simpler (`serve.overload`), and what is more even then is refused when
+it comes, unread, so that the capacity goes to those in time.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._followed = answers is not None or observer is not NOBODY  # somebody wants to know how a call ends
         self._writing = RunningQuantile()
         self._engine = Engine(
-            funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares)
+            funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares,
+            degrades=serve.overload == "degrade")
         self._who = caller_name(gate)
         self._large = LargeRequests(self.largest, self._who)
         self.taken = self.turned_away = 0

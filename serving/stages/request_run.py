@@ -8,8 +8,10 @@
     rerank      always (an ad without a price cannot be shown)        organic order, without prices
     explain     reasons, answer                                       no reasons
 
-Times are running quantiles (serving/request/stage_clock.py). What a run holds is replaced as a whole after each stage,
-so that another thread can answer from it (`salvage`) while a stage overruns: an overrun costs stages, not the answer.
+A stage is also left out where more comes than can be answered whole: first rank, then prerank, at last the search, by
+the level of serving/admission/brown_out.py. Times are running quantiles (serving/request/stage_clock.py). What a run
+holds is replaced as a whole after each stage, so that another thread can answer from it (`salvage`) while a stage
+overruns: an overrun costs stages, not the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import torch
 from contracts.errors import SluiceError
 from serving.request.candidates import Candidates
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
-from serving.request.query import Fallback, RankAnswer, RankQuery, Reason, StageReport, StageStatus
+from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, Reason, StageReport, StageStatus
 from serving.request.request_features import Requester
 from serving.stages.bundle_stages import ANSWER, CHUNK, FLOOR, Stages
 from serving.stages.prerank import CHUNK as PRERANK_CHUNK
@@ -40,6 +42,7 @@ Trace = dict[str, np.ndarray]
 CHUNKS = {"prerank": PRERANK_CHUNK, "rank": RANK_CHUNK}
 SLOW_RERANK = 0.005  # seconds; up to these it is always done
 OVERRAN = "it overran the time of the request"
+LEFT_OUT = ("rank", "prerank", "retrieve")  # so many of them as the level says
 log = logging.getLogger("sluice.serving")
 
 
@@ -54,6 +57,7 @@ class RequestRun:
         self._held: Held | None = None
         self._ranked: Held | None = None
         self._reranking = False
+        self._left_out: tuple[str, ...] = ()
         self._rules = stages.retrieval.rules.active(query)
         self._before = () if query.fresh is None else (query.fresh.report,)
 
@@ -68,6 +72,10 @@ class RequestRun:
         if self.partial_ok:
             return self._stages.clock.estimate(*FLOOR)
         return self._stages.clock.estimate(*FLOOR, "prerank", "rank", *(["explain"] if self._query.explain else []))
+
+    def simplify(self, level: int) -> None:
+        """Before it begins: to do without so many stages. Of given candidates there is no search to be left out."""
+        self._left_out = LEFT_OUT[: level if self._query.candidates is None else min(level, 2)]
 
     @torch.inference_mode()
     def complete(self, trace: Trace | None = None) -> RankAnswer:
@@ -123,6 +131,8 @@ class RequestRun:
     def _retrieve(self) -> Held:
         stages, query, last, begun = self._stages, self._query, self._last, time.perf_counter()
         requester = stages.features.requester(query)
+        if "retrieve" in self._left_out:
+            return self._popular((requester, None), begun, MORE_COMES)
         vector = self._user_vector(requester)
         cause = "the user's vector could not be computed"
         if vector is not None:
@@ -170,6 +180,8 @@ class RequestRun:
         """Pre-ranking or ranking: whole, in chunks, or not at all."""
         clock, begun = self._stages.clock, time.perf_counter()
         fallback = Fallback.TWO_TOWER_SCORE if name == "prerank" else Fallback.PREVIOUS_ORDER
+        if name in self._left_out:
+            return held.after(self._previous(held, fallback, MORE_COMES), name, 0)
         if held.vector is None and name == "prerank":
             return held.after(self._previous(held, fallback, "the user's vector could not be computed"), name, 0)
         size, chunk, last = CHUNKS[name], name + CHUNK, self._last
@@ -203,7 +215,7 @@ class RequestRun:
 
     def _previous(self, held: Held, fallback: Fallback, cause: str) -> Stage:
         """The candidates as they are, cut to what the stage would have kept."""
-        status = StageStatus.DEGRADED if cause is not NO_TIME else StageStatus.SKIPPED
+        status = StageStatus.SKIPPED if cause in (NO_TIME, MORE_COMES) else StageStatus.DEGRADED
         kept = held.candidates
         if fallback is Fallback.TWO_TOWER_SCORE:
             kept = self._stages.prerank.by_towers(kept, self._by_value)

@@ -38,6 +38,9 @@ class ScoreRun:
         self._bundle, self._features, self._describer, self._rank = bundle, features, describer, rank
         self._query, self.deadline = query, deadline
 
+    def simplify(self, level: int) -> None:
+        """All or nothing: the engine does not ask where `partial_ok` is false."""
+
     @torch.inference_mode()
     def complete(self) -> ScoreAnswer:
         """Raises RequestError, DeadlineExpired, Cancelled."""

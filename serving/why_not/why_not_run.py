@@ -69,6 +69,9 @@ class WhyNotRun:
         self._funnel, self._query, self._items, self.deadline = funnel, query, items, deadline
         self._run = funnel.begin(query, deadline)
 
+    def simplify(self, level: int) -> None:
+        """All or nothing: the engine does not ask where `partial_ok` is false."""
+
     @torch.inference_mode()
     def complete(self) -> Explained:
         """Raises what a run of the funnel raises."""

@@ -11,6 +11,7 @@ import pytest
 
 from contracts.errors import SluiceError
 from serving.admission.admission import Admission, Overloaded, Waiting
+from serving.admission.brown_out import REST, STEP
 from serving.admission.standing_queue import INTERVAL, LONGEST
 
 SERVICE, FLOOR = 0.01, 0.002
@@ -19,9 +20,11 @@ SERVICE, FLOOR = 0.01, 0.002
 class Queue:
     """An admission, what became of those who came, and the time."""
 
-    def __init__(self, most: int = 8, oldest: float = 10.0, shares: dict[str, float] | None = None) -> None:
+    def __init__(
+        self, most: int = 8, oldest: float = 10.0, shares: dict[str, float] | None = None, degrades: bool = True
+    ) -> None:
         self.now = 100.0
-        self.admission = Admission(most, oldest, shares, lambda: self.now)
+        self.admission = Admission(most, oldest, shares, lambda: self.now, degrades)
         self.refused = list[tuple[str, str]]()
 
     def come(
@@ -116,6 +119,40 @@ def test_the_queue_of_a_flood_stands_and_no_other() -> None:
     queue.stand("flood")
     queue.come("quiet", service=LONGEST)
     queue.come("quiet", service=LONGEST)
+
+
+def levels(queue: Queue, tenant: str, count: int) -> list[int]:
+    """Of so many that come, wait a little, and have their turns."""
+    came = [queue.come(tenant, service=0.0) for _ in range(count)]
+    while queue.admission.next() is not None:
+        pass
+    return [one.level for one in came]
+
+
+def test_while_a_queue_stands_its_answers_are_simpler_and_no_other_tenants() -> None:
+    queue = Queue()
+    assert levels(queue, "flood", 3) == [0, 0, 0]
+    queue.stand("flood")
+    assert levels(queue, "flood", 2) == [1, 1]
+    assert levels(queue, "quiet", 2) == [0, 0]
+
+
+def test_refused_calls_make_them_simpler_still_until_the_queue_has_long_been_gone() -> None:
+    queue = Queue()
+    queue.stand("flood")
+    for _ in range(20):
+        with pytest.raises(Overloaded):
+            queue.come("flood", service=10 * LONGEST)
+    queue.now += STEP
+    assert levels(queue, "flood", 1) == [2]
+    queue.now += 2.5 * REST
+    assert levels(queue, "flood", 3) == [0, 0, 0]
+
+
+def test_where_answers_are_to_be_whole_they_are() -> None:
+    queue = Queue(degrades=False)
+    queue.stand("flood")
+    assert levels(queue, "flood", 2) == [0, 0]
 
 
 def test_a_full_queue_refuses() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from serving.metrics.causes import CAUSES, cause_of, is_degraded
-from serving.request.query import Fallback, StageReport, StageStatus
+from serving.request.query import MORE_COMES, Fallback, StageReport, StageStatus
 from serving.stages.request_run import OVERRAN
 from serving.stages.rerank import NO_TIME
 from serving.stages.scoring_stage import cut_status
@@ -14,7 +14,8 @@ from serving.users.user_tables import NO_TABLES
 
 
 @pytest.mark.parametrize(("cause", "word"), [
-    (NO_TIME, "no_time"), (OVERRAN, "overran"), (cut_status(50, 200)[1], "cut"), ("it failed: ValueError", "failed"),
+    (NO_TIME, "no_time"), (OVERRAN, "overran"), (MORE_COMES, "overload"),
+    (cut_status(50, 200)[1], "cut"), ("it failed: ValueError", "failed"),
     ("the user's vector could not be computed", "no_user_vector"), ("no time for channel ease", "channel"),
     (NOT_IN_TIME, "user_store"), (NO_TABLES, "user_store"), ("the events cannot be read (locked)", "events"),
     ("channel sasrec failed: ValueError", "channel"), ("there are no scores of the ranker to explain", "other"),

@@ -12,6 +12,7 @@ import pytest
 
 from contracts.errors import DataError
 from serving.replay import response_history
+from serving.request.query import MORE_COMES
 from serving.response_log.journal import publish
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_record import LOST, SCHEMA, ResponseRecord, counted, to_batch
@@ -51,8 +52,10 @@ def test_retrieval_is_incomplete_where_its_stage_says_so_and_unknown_where_nothi
     for minute, ended in enumerate(("complete", "degraded", "skipped", None, "degraded")):
         status = "INTERNAL" if minute == 4 else "OK"
         one = answer(minute, "one", status)
-        told = replace(one, stages=["rank", "retrieve"], stage_statuses=["degraded", ended]) if ended else one
+        told = replace(one, stages=["rank", "retrieve"], stage_statuses=["degraded", ended],
+                       stage_causes=["", ""]) if ended else one
         log.append(told)
+    log.append(replace(answer(5, "one"), stages=["retrieve"], stage_statuses=["degraded"], stage_causes=[MORE_COMES]))
     log.close()
     found = response_history.read(tmp_path / "answers", NIGHT, NIGHT + timedelta(days=1))
     assert found.incomplete_retrieval.tolist() == [False, True, True]

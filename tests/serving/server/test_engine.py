@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from serving.admission.admission import Overloaded
+from serving.admission.standing_queue import StandingQueue
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
-from serving.request.query import Fallback, RankAnswer, RankQuery
+from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery
 from serving.request.work_threads import WorkThread
 from serving.server.engine import BRIEF_SECONDS, Engine
 from serving.stages.funnel import Funnel
@@ -115,6 +116,9 @@ class HangingRun:
     def __init__(self, deadline: Deadline, let: threading.Event) -> None:
         self.deadline, self._let = deadline, let
 
+    def simplify(self, level: int) -> None:
+        pass
+
     def complete(self) -> str:
         self._let.wait(WAIT)
         return "complete"
@@ -212,6 +216,9 @@ class BriefRun:
 
     def __init__(self, clock: Clock, seconds: float = 0.0) -> None:
         self.deadline, self._clock, self._seconds = Deadline(None), clock, seconds
+
+    def simplify(self, level: int) -> None:
+        pass
 
     def complete(self) -> bool:
         self.deadline.checkpoint()
@@ -321,6 +328,27 @@ def test_who_cannot_be_answered_in_time_is_refused_at_entry(funnel: Funnel, monk
     refused = [one for one in found if isinstance(one, Overloaded)]
     assert len(refused) == 5
     assert all("requests wait" in str(one) for one in refused)
+
+
+@pytest.mark.parametrize("degrades", [True, False])
+def test_what_leaves_a_queue_that_stands_is_answered_by_fewer_stages(
+    funnel: Funnel, monkeypatch: pytest.MonkeyPatch, degrades: bool
+) -> None:
+    """Not the first, which has not waited, nor one that takes no partial answer."""
+    monkeypatch.setattr(StandingQueue, "taken", lambda self, *_: setattr(self, "stands", True))
+
+    async def ask() -> list[RankAnswer]:
+        engine = Engine(funnel, 64, 10.0, RESERVE, degrades=degrades)
+        queries = [RankQuery("u11", 5), RankQuery("u11", 5), RankQuery("u11", 5, partial_ok=False)]
+        found = await asyncio.gather(*(engine.submit(funnel.begin(one, Deadline(None)), "") for one in queries))
+        engine.close()
+        return found
+
+    first, second, whole = asyncio.run(ask())
+    assert (first.degraded, second.degraded, whole.degraded) == (False, degrades, False)
+    if degrades:
+        ranked = next(stage for stage in second.stages if stage.name == "rank")
+        assert (ranked.fallback, ranked.cause) == (Fallback.PREVIOUS_ORDER, MORE_COMES)
 
 
 def test_a_caller_who_goes_is_not_worked_for(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Cancelled, Deadline
-from serving.request.query import Fallback, PageAnswer, PageQuery, RankQuery, StageStatus
+from serving.request.query import MORE_COMES, Fallback, PageAnswer, PageQuery, RankQuery, StageStatus
 from serving.server.page_run import PageRun
 from serving.stages.funnel import Funnel
 
@@ -113,3 +113,11 @@ def test_what_cannot_be_answered_names_its_placement(funnel: Funnel, queries: An
 def test_two_placements_of_one_name_are_refused(funnel: Funnel) -> None:
     with pytest.raises(RequestError, match=r"placements\[1\].name: is 'top', as another one's"):
         begin(funnel, PageQuery(("top", "top"), (ASKED, ASKED)))
+
+
+def test_every_slate_of_a_page_does_without_the_same_stages(funnel: Funnel) -> None:
+    run = begin(funnel, page(top=ASKED, other=replace(ASKED, context={"device": "desk"})))
+    run.simplify(1)
+    for slate in run.complete().slates:
+        assert {stage.name: stage.cause for stage in slate.stages}["rank"] == MORE_COMES
+        assert len(slate.items) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from models.inference.tower_vectors import UserTower
 from serving.bundle.channel import VectorChannel
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
-from serving.request.query import Fallback, RankAnswer, RankQuery, StageStatus
+from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, StageStatus
 from serving.stages.funnel import Funnel
 from serving.stages.prerank import PrerankStage
 from serving.stages.rank import RankStage
@@ -106,6 +107,35 @@ def test_while_a_stage_hangs_the_run_answers_with_what_it_holds(
     assert not whole.degraded
     assert len(salvaged[0].items) == 5
     assert all(0 < item.probability < 1 for item in salvaged[0].items)
+
+
+@pytest.mark.parametrize(("level", "without"), [(0, []), (1, ["rank"]), (2, ["prerank", "rank"]),
+                                                  (3, ["retrieve", "prerank", "rank"])])
+def test_where_more_comes_than_can_be_answered_stages_are_left_out_and_say_so(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, level: int, without: list[str]
+) -> None:
+    done: list[str] = []
+    for name in ("retrieve", "prerank", "rank"):
+        instead(monkeypatch, name, partial(done.append, name))
+    run = Funnel(loaded).begin(replace(ASKED, explain=True), Deadline(None))
+    done.clear()
+    run.simplify(level)
+    answer = run.complete()
+    assert done == [name for name in ("retrieve", "prerank", "rank") if name not in without]
+    assert {name: fallback for name, fallback in fallbacks(answer).items() if name != "explain"} == {
+        name: STAGES[name][1] for name in without}
+    assert {stage.cause for stage in answer.stages if stage.name in without} == ({MORE_COMES} if without else set())
+    assert len(answer.items) == 5
+    assert all(0 < item.probability < 1 for item in answer.items)
+
+
+def test_of_given_candidates_the_towers_order_is_the_simplest_answer(loaded: LoadedBundle) -> None:
+    run = Funnel(loaded).begin(replace(ASKED, candidates=("i01", "i02", "i03"), limit=3), Deadline(None))
+    run.simplify(3)
+    answer = run.complete()
+    assert fallbacks(answer) == {name: STAGES[name][1] for name in ("prerank", "rank")}
+    assert {item.item for item in answer.items} == {"i01", "i02", "i03"}
+    assert all("retrieve" in item.stage_scores for item in answer.items)
 
 
 def test_a_caller_who_has_gone_ends_the_run(loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch) -> None:
