@@ -39,11 +39,12 @@ class Funnel:
         self._bundle, self._describer, self.clock = bundle, ItemDescriber(bundle), StageClock(CLOCKED)
         features, retrieval = RequestFeatures(bundle), RetrievalStage(bundle)
         scorer = configured_scorer(bundle) if prerank is None else prerank
+        rank = RankStage(bundle, features)
         self._stages = Stages(
             bundle=bundle, features=features, user_tower=UserTower(bundle.towers), retrieval=retrieval,
             prerank=PrerankStage(bundle, scorer),
-            rank=RankStage(bundle, features), rerank=RerankStage(bundle, fitted(bundle, features, retrieval, scorer)),
-            reasons=Reasons(bundle, features), clock=self.clock,
+            rank=rank, rerank=RerankStage(bundle, fitted(bundle, features, retrieval, scorer)),
+            reasons=Reasons(bundle, features, rank), clock=self.clock,
         )
 
     @property

@@ -13,7 +13,7 @@ from contracts.features.encoding import Encoded
 from models.inference import split_ranker
 from models.inference.item_part import ChangedColumns
 from models.inference.split_din import SplitDin
-from models.inference.split_ranker import SplitDnn
+from models.inference.split_ranker import Begun, SplitDnn
 from serving.bundle.best_first import best_first
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
@@ -38,6 +38,14 @@ class RankStage:
         self._features = features
         self._moved = self._changed_columns(bundle)
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
+        self._last: tuple[Requester, Begun] | None = None
+
+    def begun(self, requester: Requester) -> Begun:
+        """The requester's half, which whoever explains a ranking takes over from it: that of the last one is kept."""
+        last = self._last
+        if last is None or last[0] is not requester:
+            self._last = last = requester, self.ranker.begin(requester.inputs)
+        return last[1]
 
     def item_part(self, rows: np.ndarray, given: GivenItems | None, candidate: Encoded) -> np.ndarray | None:
         """What the items of `candidate` add to the first layer, [K, H]; None where the bundle does not know it of all
@@ -63,7 +71,7 @@ class RankStage:
         """Adds calibrated probabilities under "rank"; best first by bid x probability where `by_value`, by probability
         otherwise."""
         candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids, candidates.given)
-        begun = self.ranker.begin(requester.inputs)
+        begun = self.begun(requester)
 
         def score(part: slice) -> np.ndarray:
             block = Encoded(candidate.ids[part], candidate.dense[part])

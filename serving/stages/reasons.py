@@ -15,14 +15,14 @@ import numpy as np
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import DenseSlot, FeatureSpec, IdSlot
-from models.inference import split_ranker
 from models.inference.field_deltas import FieldDeltas
-from models.inference.split_ranker import SplitDnn
+from models.inference.split_ranker import BegunDnn, SplitDnn
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
 from serving.request.query import Reason
 from serving.request.request_features import Requester, RequestFeatures
+from serving.stages.rank import RankStage
 from serving.stages.sensitivity import Sensitivity, input_columns
 
 TOP = 3
@@ -31,19 +31,20 @@ ROUNDING = 1e-5  # rows of one call may round differently; a smaller change is n
 
 
 class Reasons:
-    """Explains the bundle's ranker: one ablation per field of user, context and item. `fields` are their names, in the
-    order of `changes`."""
+    """Explains what `rank` ranks, the bundle's own where none is given: one ablation per field of user, context and
+    item. `fields` are their names, in the order of `changes`."""
 
-    def __init__(self, bundle: LoadedBundle, features: RequestFeatures) -> None:
+    def __init__(self, bundle: LoadedBundle, features: RequestFeatures, rank: RankStage | None = None) -> None:
         spec = bundle.spec
-        self._ranker, self._features = split_ranker.of(bundle.ranker, spec.id_width("item")), features
+        self._rank, self._features = rank or RankStage(bundle, features), features
+        self._ranker = self._rank.ranker
         request = _owners(spec.block_ids("request"), spec.block_dense("request"))
         items = _owners(spec.id_slots("item"), spec.dense_slots("item"))
         self.fields = [*request, *items]
         nothing = features.candidate_inputs(np.array([UNKNOWN_ROW]), features.missing_request.ids)
         self._missing = features.missing_request, nothing
         self._owned = _masks(request, self._missing[0], 0, len(items)), _masks(items, nothing, len(request), 0)
-        self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields)
+        self._sensitivity = Sensitivity(bundle.ranker, spec, self.fields, self._ranker)
         self._dnn = self._ranker if type(self._ranker) is SplitDnn else None
         if self._dnn is not None:
             self._deltas = FieldDeltas(
@@ -81,7 +82,7 @@ class Reasons:
         """[n, LOOKED_AT] fields of each item, or all where the network cannot be asked."""
         found = None
         if len(self.fields) > LOOKED_AT:
-            found = self._sensitivity.changes(requester.inputs, candidate, self._missing)
+            found = self._sensitivity.changes(requester.inputs, candidate, self._missing, self._rank.begun(requester))
         if found is None:
             return self._all(len(candidate.ids))
         return _largest(found)
@@ -90,7 +91,8 @@ class Reasons:
         self, dnn: SplitDnn, items: Encoded, requester: Requester
     ) -> tuple[np.ndarray, np.ndarray]:
         """[n, m] fields of each item, and by how much its logit exceeds the one without the field."""
-        begun = dnn.begin(requester.inputs)
+        begun = self._rank.begun(requester)
+        assert isinstance(begun, BegunDnn)
         first = self._deltas.of(begun, items)
         fields = _largest(first.estimates)
         item, field = _pairs(fields)

@@ -23,7 +23,7 @@ from contracts.features.feature_spec import BlockName, FeatureSpec
 from models.examples.batches import FeatureBlock
 from models.inference import split_ranker
 from models.inference.split_din import SplitDin
-from models.inference.split_ranker import SplitDcn, SplitDnn
+from models.inference.split_ranker import Begun, ServedRanker, SplitDcn, SplitDnn
 from models.layers.embedding import FusedEmbedding
 from models.preranking.fscd import input_fields
 from serving.request.request_features import block
@@ -52,12 +52,15 @@ class _Recorder(nn.Module):
 
 class Sensitivity:
     """Of a network that reads its blocks through a `FusedEmbedding`; others have none. `fields` name the columns that
-    `changes` returns; `owners` says of every input column of a block whose it is, [columns, F]."""
+    `changes` returns; `owners` says of every input column of a block whose it is, [columns, F]. `served` is the network
+    as it serves, where somebody has it."""
 
-    def __init__(self, network: nn.Module, spec: FeatureSpec, fields: Sequence[str]) -> None:
+    def __init__(
+        self, network: nn.Module, spec: FeatureSpec, fields: Sequence[str], served: ServedRanker | None = None
+    ) -> None:
         embedding = getattr(network, "embedding", None)
         self._network: nn.Module | None = None
-        self._served = split_ranker.of(network)
+        self._served = split_ranker.of(network) if served is None else served
         self._missing: tuple[np.ndarray, np.ndarray] | None = None
         if isinstance(embedding, FusedEmbedding):
             self._recorder, self._network = _Recorder(embedding), copy.copy(network)
@@ -66,23 +69,27 @@ class Sensitivity:
         if isinstance(self._served, SplitDin):
             self.owners[1] = torch.cat([self.owners[1], _interest_owners(self._served, fields)])
 
-    def changes(self, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]) -> np.ndarray | None:
+    def changes(
+        self, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded], begun: Begun | None = None
+    ) -> np.ndarray | None:
         """A row of the request and rows [n, ...] of candidates, and one row of missing values each -> [n, F]: how far
-        each logit falls, roughly. None for a network that cannot be asked."""
+        each logit falls, roughly. None for a network that cannot be asked. `begun` is what the ranker has made of the
+        request, where somebody has it."""
         if self._network is None:
             return None
         if isinstance(self._served, Split):
-            return self._by_slopes(self._served, request, candidate, missing)
+            begun = self._served.begin(request) if begun is None else begun
+            return self._by_slopes(self._served, begun, candidate, missing)
         repeated = Encoded(*(part.repeat(len(candidate.ids), axis=0) for part in request))
         found = self._by_torch(block(repeated), block(candidate), (block(missing[0]), block(missing[1])))
         return None if found is None else found.numpy()
 
     def _by_slopes(
-        self, served: Split, request: Encoded, candidate: Encoded, missing: tuple[Encoded, Encoded]
+        self, served: Split, begun: Begun, candidate: Encoded, missing: tuple[Encoded, Encoded]
     ) -> np.ndarray:
         if self._missing is None:
             self._missing = served.inputs.request(missing[0]), served.right(served.begin(missing[0]), missing[1])
-        parts = zip(served.slopes(served.begin(request), candidate), self._missing, self.owners, strict=True)
+        parts = zip(served.slopes(begun, candidate), self._missing, self.owners, strict=True)
         left, right = (((here - gone) * slope) @ owners.numpy() for (here, slope), gone, owners in parts)
         return left + right
 

@@ -10,8 +10,11 @@ import torch
 from contracts.features.encoding import Encoded
 from models.networks import registry
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.candidates import Candidates
+from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures, block
+from serving.stages.rank import RankStage
 from serving.stages.reasons import ROUNDING, TOP, Reasons
 
 QUERY = RankQuery("u06", 5, {"device": "phone", "hour": 9.0})
@@ -81,3 +84,19 @@ def test_what_is_missing_already_is_no_reason(loaded: LoadedBundle) -> None:
 def test_no_items(loaded: LoadedBundle) -> None:
     features = RequestFeatures(loaded)
     assert Reasons(loaded, features).top(np.empty(0, dtype=np.int64), features.requester(QUERY)) == []
+
+
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "logistic_regression"])
+def test_what_the_ranker_has_begun_is_taken_over_and_of_nobody_else(loaded: LoadedBundle, name: str) -> None:
+    torch.manual_seed(2)
+    bundle = replace(loaded, ranker=registry.build(name, loaded.spec, loaded.settings.train).eval())
+    features = RequestFeatures(bundle)
+    rank = RankStage(bundle, features)
+    shared, own = Reasons(bundle, features, rank), Reasons(bundle, features)
+    with torch.inference_mode():
+        one, other = features.requester(QUERY), features.requester(RankQuery("u11", 5))
+        candidates = Candidates(ROWS, np.zeros(len(ROWS), dtype=np.int8))
+        for ranked, explained in ((one, one), (one, other), (other, one)):
+            rank.run(candidates, ranked, False, 3, Deadline(None))
+            assert shared.top(ROWS, explained) == own.top(ROWS, explained)
+            assert rank.begun(explained) is rank.begun(explained)
