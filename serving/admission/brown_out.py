@@ -5,7 +5,8 @@
     1 ▶ 2     while more than REFUSED[1] of its calls are refused all the same  after REST without one that stands
     2 ▶ 3     while more than REFUSED[2] are                                    when fewer than EASED are, or as above
 
-Looked at every STEP. What an answer does without at a level is the run's own business
+Looked at every STEP, and LOOKS in a row have to say so of refusals: a queue that has just been told to move faster has
+what waits in it to get over first. What an answer does without at a level is the run's own business
 (serving/stages/request_run.py): the deepest says hardly more than a refusal, so it is for when most would hear nothing
 else. What comes to an empty queue never asks, and is answered whole: an overload that is mended by a few simpler
 answers gets a few. After Klein et al., "Brownout", 2014.
@@ -13,8 +14,8 @@ answers gets a few. After Klein et al., "Brownout", 2014.
 
 from __future__ import annotations
 
-STEP, REST = 0.25, 2.0  # seconds
-REFUSED = (0.0, 0.05, 0.75)  # share of the calls, by level
+STEP, REST, LOOKS = 0.2, 2.0, 2  # seconds, seconds, times
+REFUSED = (0.0, 0.1, 0.75)  # share of the calls, by level
 DEEPEST, EASED = 3, 0.5
 
 
@@ -23,8 +24,8 @@ class BrownOut:
 
     def __init__(self, now: float) -> None:
         self.level = 0
-        self._changed = self._stood = now
-        self._refused = self._admitted = 0
+        self._looked = self._changed = self._stood = now
+        self._refused = self._admitted = self._too_many = 0
 
     def refused(self) -> None:
         """A call of the tenant's."""
@@ -41,18 +42,25 @@ class BrownOut:
         """The level for a request that leaves the queue."""
         if stands:
             self._stood = now
-            if self.level == 0 or now - self._changed >= STEP:
-                self._change(self._next(), now)
+            if self.level == 0:
+                self._change(1, now)
+            elif now - self._looked >= STEP:
+                self._look(now)
         elif (rests := int((now - max(self._stood, self._changed)) / REST)) > 0:
             self._change(max(self.level - rests, 0), now)
         return self.level
 
-    def _next(self) -> int:
+    def _look(self, now: float) -> None:
         share = self._refused / max(self._refused + self._admitted, 1)
+        self._looked, self._refused, self._admitted = now, 0, 0
         if self.level == DEEPEST:
-            return DEEPEST - (share < EASED)
-        return self.level + (self.level == 0 or share > REFUSED[self.level])
+            if share < EASED:
+                self._change(DEEPEST - 1, now)
+            return
+        self._too_many = self._too_many + 1 if share > REFUSED[self.level] else 0
+        if self._too_many == LOOKS:
+            self._change(self.level + 1, now)
 
     def _change(self, level: int, now: float) -> None:
-        self.level, self._changed = level, now
-        self._refused = self._admitted = 0
+        self.level, self._looked, self._changed = level, now, now
+        self._refused = self._admitted = self._too_many = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +12,7 @@ import pytest
 
 from contracts.errors import SluiceError
 from serving.admission.admission import Admission, Overloaded, Waiting
-from serving.admission.brown_out import REST, STEP
+from serving.admission.brown_out import LOOKS, REST, STEP
 from serving.admission.standing_queue import INTERVAL, LONGEST
 
 SERVICE, FLOOR = 0.01, 0.002
@@ -140,10 +141,15 @@ def test_while_a_queue_stands_its_answers_are_simpler_and_no_other_tenants() -> 
 def test_refused_calls_make_them_simpler_still_until_the_queue_has_long_been_gone() -> None:
     queue = Queue()
     queue.stand("flood")
-    for _ in range(20):
-        with pytest.raises(Overloaded):
-            queue.come("flood", service=10 * LONGEST)
-    queue.now += STEP
+    for look in range(LOOKS):
+        for _ in range(20):
+            with pytest.raises(Overloaded):
+                queue.come("flood", service=10 * LONGEST)
+        queue.now += STEP
+        queue.come("flood", service=0.0)
+        one = queue.admission.next()
+        assert one is not None
+        assert one.level == (2 if look == LOOKS - 1 else 1)
     assert levels(queue, "flood", 1) == [2]
     queue.now += 2.5 * REST
     assert levels(queue, "flood", 3) == [0, 0, 0]
@@ -247,6 +253,9 @@ def test_who_leaves_has_no_turn() -> None:
     assert queue.admission.waiting == 0
 
 
+WHOLE, COSTS = (1.0,) * 4, (1.0, 0.75, 0.6, 0.2)  # of an answer, by level
+
+
 @dataclass
 class Day:
     """What a server that takes `SERVICE` on average, and less where there is no more time, made of Poisson arrivals."""
@@ -256,6 +265,7 @@ class Day:
     cut: int = 0  # for want of time
     came: int = 0
     refused_late: int = 0
+    levels: Counter[int] = field(default_factory=Counter)  # of those answered
 
     @property
     def goodput(self) -> float:
@@ -263,8 +273,10 @@ class Day:
         return len(self.waits) / self.came * max(self.load, 1.0)
 
 
-def day(load: float, deadline: float, seconds: float = 30.0, most: int = 64) -> Day:
-    """At `load` times the capacity."""
+def day(
+    load: float, deadline: float, seconds: float = 30.0, most: int = 64, costs: Sequence[float] = WHOLE
+) -> Day:
+    """At `load` times the capacity; an answer of level n takes `costs[n]` of a whole one."""
     rng, queue, found = np.random.default_rng(7), Queue(most), Day(load)
     arrivals = queue.now + np.cumsum(rng.exponential(SERVICE / load, round(seconds * load / SERVICE)))
     free_at = queue.now
@@ -277,7 +289,11 @@ def day(load: float, deadline: float, seconds: float = 30.0, most: int = 64) -> 
         queue.now = moment
         one, service = queue.admission.next(), SERVICE * float(rng.uniform(0.5, 1.5))
         if one is not None:
+            service *= costs[one.level]
             free_at = moment + min(service, one.remaining())
+            if costs != WHOLE:
+                queue.admission.worked(one, free_at - moment)
+            found.levels[one.level] += 1
             found.cut += one.remaining() < service
             found.waits.append(free_at - one.since)
     found.refused_late = len(queue.refused)
@@ -308,3 +324,19 @@ def test_above_capacity_short_deadlines_are_met_by_answers_that_are_mostly_whole
     assert found.goodput > 0.9
     assert found.cut < 0.25 * len(found.waits)
     assert found.refused_late < 0.02 * found.came
+
+
+def test_below_capacity_every_answer_is_whole() -> None:
+    assert day(0.9, 6 * SERVICE, costs=COSTS).levels.keys() == {0}
+    assert day(0.9, 5.0, costs=COSTS).levels.keys() == {0}
+
+
+@pytest.mark.parametrize(("load", "usual"), [(1.2, {0, 1}), (2.8, {2}), (20.0, {3})])
+@pytest.mark.parametrize("deadline", [0.2, 1.0])
+def test_above_capacity_answers_are_as_much_simpler_as_it_takes(load: float, usual: set[int], deadline: float) -> None:
+    """Whole and simpler ones by turns where a few simpler ones are enough, the last level for a flood alone. So many
+    more are answered than there could be whole ones."""
+    found = day(load, deadline, costs=COSTS)
+    assert sum(found.levels[level] for level in usual) > 0.8 * found.levels.total()
+    assert found.goodput > 0.9 * min(load, 1 / COSTS[max(usual)])
+    assert found.refused_late < 0.01 * found.came
