@@ -6,6 +6,7 @@ stages take can be told from the rest.
     client    the same requests by the product's client, which takes a share of what it measures
     empty     `Check` of gRPC's health service, at the same server by the light caller
     bare      an empty message said back by a server of `grpc.aio` on uvloop that has nothing else, a process of its own
+    floor     the same server, which does what `sluice bench funnel` calls its floor and answers with ready bytes
 
 One after the other from one thread, in turns of TURN calls, so that what else the machine does falls on all of them.
 """
@@ -13,22 +14,28 @@ One after the other from one thread, in turns of TURN calls, so that what else t
 from __future__ import annotations
 
 import asyncio
+import itertools
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import grpc
 import numpy as np
+import torch
 import uvloop
 from grpc_health.v1 import health
+from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.funnel import USERS, VALUES
+from benchmarks.serving.funnel import USERS, VALUES, floors
 from benchmarks.serving.open_loop import request
 from benchmarks.wire.blocking_caller import BlockingCaller
 from benchmarks.wire.wire_caller import Target
 from contracts.errors import SluiceError
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
 from serving.server.client import RankingClient
 from serving.server.entry import SERVICE as RANKING
@@ -56,6 +63,13 @@ def one_caller(target: str, times: int) -> dict[str, float]:
     (p50, p99), client_p50 = np.percentile(ranked, (50, 99)), float(np.median(asked))
     return {"p50_ms": float(p50), "p99_ms": float(p99), "adds_ms": float(np.median(adds)), "client_p50_ms": client_p50,
             "empty_ms": float(np.median(empty)), "bare_empty_ms": float(np.median(said))}
+
+
+def floor_p50(target: str, times: int) -> float:
+    """Median milliseconds of so many of the floor's answers that follow one another."""
+    message = request(0, USERS, VALUES, False, 0).SerializeToString()
+    with light(target, RANKING, "Rank") as caller:
+        return float(np.median(in_turns((lambda _: answered(caller, message),), times)[0]))
 
 
 def light(target: str, service: str, method: str) -> BlockingCaller:
@@ -93,10 +107,12 @@ def in_turns(calls: tuple[Callable[[int], object], ...], times: int) -> list[np.
 
 
 @contextmanager
-def bare_server() -> Iterator[str]:
-    """HOST:PORT of a process that says back what it is told, and ends with its standard input."""
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.serving.empty_calls"], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+def bare_server(folder: Path | None = None) -> Iterator[str]:
+    """HOST:PORT of a process that says back what it is told, or with the folder of a bundle does its floor's work for
+    `Rank`. It ends with its standard input."""
+    told = [] if folder is None else [str(folder)]
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.serving.empty_calls", *told], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     with process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -106,14 +122,35 @@ def bare_server() -> Iterator[str]:
             process.stdin.close()
 
 
-async def say_back() -> None:
+def floor_answer(folder: Path) -> Callable[[bytes], bytes]:
+    """The work that no answer of the bundle can avoid, whatever was asked; its answer has been written before."""
+    torch.set_num_threads(1)
+    threadpool_limits(1)
+    bundle = LoadedBundle.load(folder)
+    parts = [work for name, work in floors(bundle).items() if name != "explain"]
+    response = pb.RankResponse()
+    for place in range(bundle.settings.serve.default_limit):
+        response.items.add(item_id=f"i{place}", probability=0.5)
+    written, numbers = response.SerializeToString(), itertools.count()
+
+    def answer(_: bytes) -> bytes:
+        number = next(numbers)
+        with torch.inference_mode():
+            for work in parts:
+                work(number)
+        return written
+
+    return answer
+
+
+async def serve(service: str, method: str, answer: Callable[[bytes], bytes]) -> None:
     """Until standard input ends."""
     async def say(message: bytes, _: grpc.aio.ServicerContext) -> bytes:
-        return message
+        return answer(message)
 
     server = grpc.aio.server()
     handler = grpc.unary_unary_rpc_method_handler(say)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
     port = server.add_insecure_port(f"{HOST}:0")
     await server.start()
     print(f"{HOST}:{port}", flush=True)
@@ -122,4 +159,7 @@ async def say_back() -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(say_back())
+    if sys.argv[1:]:
+        uvloop.run(serve(RANKING, "Rank", floor_answer(Path(sys.argv[1]))))
+    else:
+        uvloop.run(serve(SERVICE, METHOD, bytes))

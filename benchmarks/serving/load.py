@@ -9,9 +9,9 @@ as a share of capacity. The generator's own share of the machine stands beside e
 and its queue; beyond capacity, what answers, refusals and the generator take of the cores that they share, and how many
 of the answers are degraded, as `serve.overload` has it. One caller is a light one, and what gRPC adds is its time less
 what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
-(benchmarks/serving/empty_calls.py). h2load is asked besides, where it is installed (benchmarks/serving/witness.py). The
-funnel in process, and its floor, are those of `sluice bench funnel`; changes of bundles those of `sluice bench swaps`.
-With --json the last line is `load.{...}`.
+(benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. h2load is asked besides, where it
+is installed (benchmarks/serving/witness.py). The funnel in process, and its floor, are those of `sluice bench funnel`;
+changes of bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import json
 import statistics
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.empty_calls import one_caller
+from benchmarks.serving.empty_calls import bare_server, floor_p50, one_caller
 from benchmarks.serving.funnel import USERS, VALUES, beside_floor, world
 from benchmarks.serving.open_loop import LoadFigures, offered, request
 from benchmarks.serving.process_figures import cpu_seconds, resident_megabytes
@@ -61,6 +63,16 @@ def capacity(server: ServerProcess, seconds: float) -> tuple[float, float]:
     before = cpu_seconds(server.process.pid)
     found = offered(server.target, 0.0, seconds, 1.0, callers=CALLERS)
     return found.answered, 1000 * (cpu_seconds(server.process.pid) - before) / max(found.requests, 1)
+
+
+def floor_server(folder: Path, workers: int, seconds: float, times: int) -> dict[str, float]:
+    """What as many bare servers as there are workers get done, which do the floor's work alone: requests a second that
+    the same callers get, dealt evenly, and one caller's median."""
+    with ExitStack() as servers, ThreadPoolExecutor(workers) as generators:
+        targets = [servers.enter_context(bare_server(folder)) for _ in range(workers)]
+        alone = floor_p50(targets[0], times)
+        found = generators.map(lambda one: offered(one, 0.0, seconds, 1.0, callers=max(CALLERS // workers, 1)), targets)
+        return {"capacity_per_second": sum(one.answered for one in found), "p50_ms": alone}
 
 
 def stretch(server: ServerProcess, rate: float, seconds: float, deadline: float) -> dict[str, Any]:
@@ -105,7 +117,9 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
         memory = resident_megabytes(server.process.pid)
     finally:
         server.stop()
-    return {"workers": workers, "one_caller": alone, "capacity_per_second": most, "answer_core_ms": answer_ms,
+    floor = floor_server(folder, workers, seconds, times)
+    return {"workers": workers, "floor": floor, "one_caller": alone, "capacity_per_second": most,
+            "answer_core_ms": answer_ms,
             "cores_beyond": {share: where_cores_go(one, answer_ms) for share, one in beyond.items()},
             "at_300": steady, "along": along,
             "beyond": beyond, "witness": None if seen is None else seen.model_dump(),
@@ -132,6 +146,9 @@ def show(found: dict[str, Any]) -> None:
           f"empty call {alone['empty_ms']:.2f}, of a bare server {alone['bare_empty_ms']:.2f}; capacity "
           f"{found['capacity_per_second']:.0f}/s, {found['answer_core_ms']:.2f} ms of a core each; "
           f"{found['megabytes']} MB resident")
+    floor = found["floor"]
+    print(f"  bare servers that do the floor's work alone: one caller p50 {floor['p50_ms']:.2f} ms, capacity "
+          f"{floor['capacity_per_second']:.0f}/s")
     for kind in ("along", "beyond"):
         for share, one in found[kind].items():
             print(row(f"  {share} capacity", one))
@@ -181,8 +198,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
-    """One caller and overload of the first run, capacity and 300 a second of the last; goodput, and the share of it
-    that is degraded, of every number of workers."""
+    """One caller and overload of the first run, capacity and 300 a second of the last, and of its floor; goodput, and
+    the share of it that is degraded, of every number of workers."""
     first, last = found[0], found[-1]
     alone = first["one_caller"]
     beyond = {str(one["workers"]): {share: {"goodput": one["goodput"][share], "degraded": one["degraded"][share]}
@@ -196,6 +213,7 @@ def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str,
         "goodput_at_2_8x": first["goodput"]["2.8"], "goodput_at_5x": first["goodput"]["5.0"],
         "cores_at_2_8x": first["cores_beyond"]["2.8"], "cores_at_5x": first["cores_beyond"]["5.0"], "swap": swap,
         "goodput": beyond,
+        "floor": {"capacity_per_second": last["floor"]["capacity_per_second"], "p50_ms": first["floor"]["p50_ms"]},
     }
 
 

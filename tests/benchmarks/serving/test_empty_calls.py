@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import grpc
 import pytest
 
@@ -16,8 +18,11 @@ from benchmarks.serving.empty_calls import (
     light,
     stages_ms,
 )
+from benchmarks.serving.funnel import VALUES, world
+from benchmarks.serving.synthetic_bundle import publish
 from contracts.errors import SluiceError
 from serving.proto import sluice_pb2 as pb
+from serving.server.entry import SERVICE as RANKING
 
 
 def test_the_bare_server_says_back_what_it_is_told_and_ends_with_us() -> None:
@@ -50,3 +55,11 @@ def test_calls_take_turns_and_each_is_asked_as_often_as_the_others() -> None:
     assert asked == [(name, number) for name, numbers in turns for number in numbers]
     assert [len(one) for one in spent] == [TURN + 1] * 2
     assert all((one > 0).all() for one in spent)
+
+
+def test_a_bare_server_does_the_floors_work_and_answers_as_ours_would(tmp_path: Path) -> None:
+    folder = publish(world(500, "dnn"), tmp_path, VALUES)
+    with bare_server(folder) as target, light(target, RANKING, "Rank") as caller:
+        answer = pb.RankResponse.FromString(answered(caller, b""))
+        assert len(answer.items) == 10
+        assert not answer.degraded

@@ -23,8 +23,10 @@ def test_the_last_line_holds_what_a_reader_looks_for(
     assert found.keys() == {
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
         "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap", "empty_call_ms", "bare_empty_call_ms",
-        "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms"}
+        "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms",
+        "floor"}
     assert 0 < found["grpc_adds_ms"] < found["one_caller"]["p50_ms"]
+    assert found["floor"]["capacity_per_second"] > 0 < found["floor"]["p50_ms"]
     assert found["goodput"]["1"].keys() == {str(share) for share in load.OVERLOAD}
     assert found["goodput"]["1"]["5.0"]["goodput"] == found["goodput_at_5x"]
     assert found["bare_empty_call_ms"] > 0
