@@ -46,6 +46,8 @@ WINDOWS = ("train", "validation", "test")
 PUBLISHED_AT = "_published_at"  # online tables: the publish the row belongs to
 SHOWN, CLICKS = "_shown", "_clicks"  # online items: closed impressions and their clicks, of all time
 RECENT_ITEMS = "_recent_items"  # online users: the items clicked last, newest first
+RECENT_TIMES, RECENT_VALUES = "_recent_times", "_recent_value_"  # of them: int64 microseconds; text, before a column
+ASKED = "_asked"  # parity rows of a channel: when the history was asked for, in microseconds
 ID_PREFIX = "id:"  # parity rows: `id:SLOT` holds the encoded ids of a slot
 
 # Files of one model's folder.

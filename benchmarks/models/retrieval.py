@@ -2,10 +2,11 @@
 
     sluice bench retrieval beauty=Beauty.txt [NAME=FILE ...] [--models sasrec popularity] [--seeds 3]
                            [--split leave_one_out|time] [--refit] [--show-seen] [--set 'sasrec={"epochs": 5}']
-                           [--out DIR] [--json]
+                           [--events time rating] [--out DIR] [--json]
 
 FILE has one line a user, the user and then the items in order; or it is a CSV or Parquet log with the columns --user,
---item, --time. TRAIN,TEST in place of FILE is a split that somebody published. Models are fitted to the training part,
+--item, --time; with --events sequence encoders read the time between actions, and further columns.
+TRAIN,TEST in place of FILE is a split that somebody published. Models are fitted to the training part,
 stop early by the validation part, and the test part is read once. With --refit they are then trained anew on training
 and validation, for as many epochs, before the test. Items of the history are not recommended unless --show-seen. With
 --out finished runs are kept, so that a run that was killed goes on. The model `mixed` brings the others of the command
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from pydantic import BaseModel
@@ -38,6 +40,7 @@ from models.interactions.given_split import Pairs, given_split, pairs_of_lines
 from models.interactions.interactions import Interactions, from_columns, read_lines
 from models.interactions.retriever import Retriever
 from models.interactions.splits import Split, leave_one_out, split_in_time
+from models.interactions.told_events import SECOND, TIME
 from models.retrieval import registry
 from models.retrieval.mixture import Mixture
 from sluice.dev.kept_figures import KeptFigures
@@ -88,10 +91,16 @@ def _plain(*of_run: Any) -> dict[str, object]:
 
 def read(path: Path, columns: argparse.Namespace) -> Interactions:
     """Raises DataError where a column is missing."""
-    if path.suffix not in TABLES:
+    if path.suffix not in TABLES and not columns.events:
         return read_lines(path)
-    values = _columns(path, columns)
-    return from_columns(values[0], values[1], values[2] if columns.time else None)
+    if path.suffix not in TABLES:
+        raise ConfigError(f"--events are columns, and {path} has one line a user; give a CSV or Parquet log")
+    if TIME in columns.events and not columns.time:
+        raise ConfigError(f"--events {TIME} needs a column of times; say which by --time")
+    told = [name for name in columns.events if name != TIME]
+    users, items, *rest = _columns(path, columns, told)
+    times = rest.pop(0) if columns.time else None
+    return from_columns(users, items, times, TIME in columns.events, rest)
 
 
 def split_of(path: Path, asked: argparse.Namespace) -> Split:
@@ -99,6 +108,8 @@ def split_of(path: Path, asked: argparse.Namespace) -> Split:
     train, comma, test = str(path).partition(",")
     if not comma:
         return SPLITS[asked.split](read(path, asked))
+    if asked.events:
+        raise ConfigError(f"--events are columns of one log, and {path} is a split; leave them out")
     return given_split(_pairs(Path(train), asked), _pairs(Path(test), asked))
 
 
@@ -106,14 +117,22 @@ def _pairs(path: Path, columns: argparse.Namespace) -> Pairs:
     return Pairs(*_columns(path, columns)[:2]) if path.suffix in TABLES else pairs_of_lines(path)
 
 
-def _columns(path: Path, columns: argparse.Namespace) -> list[np.ndarray]:
+def _columns(path: Path, columns: argparse.Namespace, told: Sequence[str] = ()) -> list[np.ndarray]:
+    """Of users, items, times in microseconds where they are asked for, and `told`."""
     table = pyarrow.csv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
-    wanted = [columns.user, columns.item, *([columns.time] if columns.time else [])]
+    wanted = [columns.user, columns.item, *([columns.time] if columns.time else []), *told]
     for name in wanted:
         if name not in table.column_names:
             raise DataError(f"{path} has no column {name!r}; it has {', '.join(table.column_names)}: say --user, "
                             "--item and --time")
-    return [table.column(name).to_numpy() for name in wanted]
+    return [_micros(table.column(name)) if name == columns.time else table.column(name).to_numpy() for name in wanted]
+
+
+def _micros(times: pa.ChunkedArray) -> np.ndarray:
+    """Of timestamps, or of seconds since 1970."""
+    if pa.types.is_timestamp(times.type):
+        return times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64()).to_numpy()
+    return (times.to_numpy() * SECOND).astype(np.int64)
 
 
 def figures(runs: Sequence[Run]) -> dict[str, float]:
@@ -187,7 +206,8 @@ def measure(
     first: dict[str, Run] = {}
     for model, settings in chosen.items():
         changed: dict[str, Any] = settings.model_dump()
-        kept = KeptFigures(folder / "retrieval.jsonl", name, actions, model, changed, how, asked.show_seen, asked.refit)
+        kept = KeptFigures(folder / "retrieval.jsonl", name, actions, model, changed, how, asked.show_seen, asked.refit,
+                           *asked.events)
         runs = [Run.model_validate(kept(
             f"{name} {model} {seed}", partial(_plain, split, model, seed, changed, not asked.show_seen, asked.refit)))
             for seed in range(asked.seeds)]
@@ -231,7 +251,10 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--set", action="append", default=[], metavar="MODEL=JSON", help="settings of a model")
     parser.add_argument("--user", default="user_id")
     parser.add_argument("--item", default="item_id")
-    parser.add_argument("--time", default="", help="a column of times; without it the order of the file counts")
+    parser.add_argument("--time", default="", help="a column of times, as such or in seconds since 1970; without it "
+                        "the order of the file counts")
+    parser.add_argument("--events", nargs="+", default=[], metavar="COLUMN",
+                        help="what sequence encoders read beside the items: columns, and `time` for the gaps")
     parser.add_argument("--out", type=Path, help="keeps finished runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     return parser

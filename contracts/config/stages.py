@@ -11,6 +11,8 @@ from contracts.config.section import ChannelName, Section
 from contracts.nearest import did_you_mean
 
 OWN = ("two_tower", "item_to_item")  # channels that every log with items has, beside popularity
+ENCODERS = ("sasrec", "esasrec", "hstu")  # channels that read events in their order
+TIME = "time"  # among `retrieve.events`: when each was
 BID, STOCK, AGE = "bid", "stock", "age"  # numbers that requests name so, whatever the columns are called
 
 
@@ -43,8 +45,16 @@ class Retrieve(Section):
         None, description="item column that says when an item came to be: a request may ask ranges of `age`, in seconds"
     )
     channels: dict[str, Channel] = Field({}, description="further channels by the name of their model")
+    events: tuple[str, ...] = Field(
+        (), description="what sequence encoders read of an event beside its item: `time`, columns of the log (its "
+        "kind, a rating, a device)"
+    )
     fresh_requests: bool = Field(
         False, description="whether requests bring recent_items up to the moment: quotas are then chosen by such ones"
+    )
+    cold: Literal["two_tower", "popularity"] | None = Field(
+        None, description="what a requester of whom nothing is known gets: what the towers make of the context, then "
+        "popular items, or popular items alone; none given: what finds more of the validation window's clicks"
     )
     repeat: bool | None = Field(
         None, description="whether a user's recent items are retrieved again; none given: as label.repeat says"
@@ -60,6 +70,21 @@ class Retrieve(Section):
                                  f"{', '.join(names)}")
         return channels
 
+    @field_validator("events")
+    @classmethod
+    def _once(cls, events: tuple[str, ...]) -> tuple[str, ...]:
+        twice = [name for name in events if events.count(name) > 1]
+        if twice:
+            raise ValueError(f"{twice[0]!r} is named twice")
+        return events
+
+    @model_validator(mode="after")
+    def _events_are_read(self) -> Retrieve:
+        if self.events and not set(ENCODERS) & self.channels.keys():
+            raise ValueError(f"retrieve.events is read by sequence encoders, and none of {', '.join(ENCODERS)} is "
+                             "in retrieve.channels; add one, or leave retrieve.events out")
+        return self
+
     @model_validator(mode="after")
     def _own_names(self) -> Retrieve:
         for name in (BID, STOCK, AGE):
@@ -72,6 +97,16 @@ class Retrieve(Section):
     def numbers(self) -> tuple[str, ...]:
         """Item columns of numbers and times."""
         return tuple(dict.fromkeys((*self.range_fields, *([self.created_field] if self.created_field else []))))
+
+    @property
+    def event_columns(self) -> tuple[str, ...]:
+        """Columns of the log whose values go with the items of a history."""
+        return tuple(name for name in self.events if name != TIME)
+
+    @property
+    def event_times(self) -> bool:
+        """Whether the gaps between the events of a history are read."""
+        return TIME in self.events
 
     @property
     def item_columns(self) -> dict[str, str]:

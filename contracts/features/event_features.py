@@ -8,10 +8,11 @@ whose rows say when they became known (`log.known_time`, `label.clicks.known_tim
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -20,18 +21,20 @@ from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.log import Clicks, Log
 from contracts.config.section import Section, Side
+from contracts.config.stages import TIME
 from contracts.errors import BundleError, ConfigError
 
 FILE = "event_features.json"
 ColumnType = Literal["text", "integer", "number", "flag", "list"]
 RECENT = 50  # items that a user clicked last, as kept
+EVENT = "event_"  # vocabularies of the columns of retrieve.events, before the column
 
 
 class EventFeatures(Section):
     """`fresh`: the models were trained on event-fresh counters (features.publish_every = 0), so that they are served;
     else the counters stay those of the last publish. `counters` are those of a user's and an item's own key, `groups`
     those of items by columns of their table. `published` is the moment of the bundle's tables.
-    `columns` are those of the log that fields read, besides the roles."""
+    `columns` are those of the log that fields and histories read, besides the roles; `events` is retrieve.events."""
 
     log: Log
     clicks: Clicks
@@ -41,6 +44,7 @@ class EventFeatures(Section):
     fresh: bool = False
     published: datetime | None = None
     columns: dict[str, ColumnType] = Field({})
+    events: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -69,7 +73,18 @@ class EventFeatures(Section):
                        and field not in counters and set(field.by) <= set(item_columns))
         return cls(log=log, clicks=clicks, counters=counters, groups=groups, prior=prior,
                    fresh=config.features.publish_every == 0, published=published,
-                   columns={name: kind for name, kind in columns.items() if name not in log.derive})
+                   columns={name: kind for name, kind in columns.items() if name not in log.derive},
+                   events=config.retrieve.events)
+
+    @property
+    def reads_events(self) -> bool:
+        """Whether encoders are told more of an event than its item."""
+        return bool(self.events)
+
+    @property
+    def event_columns(self) -> tuple[str, ...]:
+        """Columns whose values go with the items of a history."""
+        return tuple(name for name in self.events if name != TIME)
 
     @property
     def label_window(self) -> int:
@@ -108,6 +123,23 @@ class EventFeatures(Section):
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except ValidationError as error:
             raise BundleError(f"{path}: {error.errors()[0]['msg']}; assemble the bundle again") from None
+
+
+class ToldEvents(NamedTuple):
+    """What somebody tells of recent items beside the items, raw: a request, a stored row, the events of a host.
+
+    In the order of the items: `times` in microseconds, 0 unknown, or none of them; `columns` by name, each as long
+    as there are items, None unknown."""
+
+    times: Sequence[int] = ()
+    columns: Mapping[str, Sequence[str | None]] = MappingProxyType({})
+
+    def first(self, count: int) -> ToldEvents:
+        """Of the first items alone."""
+        return ToldEvents(self.times[:count], {name: values[:count] for name, values in self.columns.items()})
+
+
+NOTHING_TOLD = ToldEvents()
 
 
 def _countable(field: FieldConfig, config: Config) -> bool:

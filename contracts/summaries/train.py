@@ -131,9 +131,23 @@ class TowerRecall(Record):
     popularity_if_shown_alike: float | None = None
 
 
-class TowerSummary(CalibratedFigures, FitFigures, Summary):
-    """The two towers. `recall`: k -> shares, None where no test click is on a known item; `catalogue` counts items."""
+class ColdRecall(Record):
+    """Shares of `clicks` of the validation window, asked for without their users, that are among `k` candidates; of new
+    users' clicks, or of all. `better` by one standard error (models/evaluation/cold_recall.py)."""
 
+    clicks: int
+    new_users: bool
+    k: int
+    two_tower: float
+    popularity: float
+    better: Literal["two_tower", "popularity"]
+
+
+class TowerSummary(CalibratedFigures, FitFigures, Summary):
+    """The two towers. `recall`: k -> shares, None where no test click is on a known item; `catalogue` counts items;
+    `cold`: what is better for those of whom nothing is known, None where the log has no users."""
+
+    cold: ColdRecall | None = None
     recall: dict[str, TowerRecall] | None = None
     catalogue: int
     clicks: int
@@ -159,7 +173,7 @@ class ChannelSummary(Summary):
     """A channel of `retrieve.channels`, trained on `actions` of `users` with `items`; full ranking of the validation
     window's actions, seen items left out. `rounds`: epochs until the best. Coverage is a share of the items, novelty in
     bits (models/evaluation/full_ranking.py); `recall_by`: kind of slice -> slice -> Recall@10. Runs of before they were
-    measured lack them."""
+    measured lack them. `warm_start` is None after a cold start."""
 
     seconds: float
     rows_per_second: float
@@ -176,6 +190,7 @@ class ChannelSummary(Summary):
     novelty_at_10: float | None = None
     recall_by: dict[str, dict[str, float]] = Field({})
     digest: str | None = None
+    warm_start: WarmStartFigures | None = None
 
 
 class AgeRecall(Record):

@@ -48,7 +48,7 @@ def _blocks(model: Retriever, holdout: Holdout, hide_seen: bool, lists: int) -> 
     asked = holdout.asked
     for start in range(0, len(asked), BLOCK):
         users = asked[start:start + BLOCK]
-        history, targets = holdout.history.rows(users), holdout.targets.rows(users)
+        history, targets = holdout.history_of(users), holdout.targets.rows(users)
         scores = model.scores(users, history)
         scores[:, :FIRST_ID] = -torch.inf
         if hide_seen:

@@ -13,13 +13,15 @@ from pathlib import Path
 import numpy as np
 
 from contracts.errors import DataError
-from contracts.features.feature_spec import FIRST_ID
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN
+from models.interactions.told_events import Told, gap_ids
 
 
 @dataclass(frozen=True)
 class Interactions:
     """Compressed rows: `items` [A] int64 and `times` [A] int64 (microseconds, or None) of user u lie at
-    offsets[u]:offsets[u + 1]; `table` is the size of an embedding of all items, 0 and 1 included.
+    offsets[u]:offsets[u + 1]; `table` is the size of an embedding of all items, 0 and 1 included. `told` of the actions
+    is what models read beside the items, `asked` [users] (microseconds, 0 unknown) when somebody asks of each user.
 
     Raises DataError where the arrays contradict each other.
     """
@@ -28,6 +30,8 @@ class Interactions:
     items: np.ndarray
     table: int
     times: np.ndarray | None = None
+    told: Told | None = None
+    asked: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if len(self.offsets) < 1 or self.offsets[0] != 0 or (np.diff(self.offsets) < 0).any():
@@ -64,15 +68,18 @@ class Interactions:
     def where(self, kept: np.ndarray) -> Interactions:
         """The actions of a mask [A], of the same users, who may be left without any."""
         lengths = np.bincount(self.owners[kept], minlength=self.users)
-        return Interactions(offsets_of(lengths), self.items[kept], self.table,
-                            None if self.times is None else self.times[kept])
+        return self._taken(lengths, kept, self.asked)
 
     def rows(self, users: np.ndarray) -> Interactions:
         """These users alone, in this order."""
         lengths = self.lengths[users]
         places = np.repeat(self.offsets[users] - offsets_of(lengths)[:-1], lengths) + np.arange(lengths.sum())
+        return self._taken(lengths, places, None if self.asked is None else self.asked[users])
+
+    def _taken(self, lengths: np.ndarray, places: np.ndarray, asked: np.ndarray | None) -> Interactions:
         return Interactions(offsets_of(lengths), self.items[places], self.table,
-                            None if self.times is None else self.times[places])
+                            None if self.times is None else self.times[places],
+                            None if self.told is None else self.told.at(places), asked)
 
     def latest(self, length: int) -> Interactions:
         """At most the last `length` actions of each user."""
@@ -86,6 +93,27 @@ class Interactions:
         out[np.arange(width) < part.lengths[:, None]] = part.items
         return out
 
+    def padded_events(self, users: np.ndarray, width: int) -> np.ndarray:
+        """[U, width, E]: what is told of the same actions; nothing, E = 0, of a log that tells nothing."""
+        part = self.rows(users).latest(width)
+        inputs = part._event_inputs()
+        out = np.zeros((len(users), width, inputs.shape[1]), np.int64)
+        out[np.arange(width) < part.lengths[:, None]] = inputs
+        return out
+
+    def _event_inputs(self) -> np.ndarray:
+        """int64 [A, E]."""
+        if self.told is None:
+            return np.zeros((len(self.items), 0), np.int64)
+        if not self.told.gaps:
+            return self.told.values
+        if self.times is None:
+            return np.column_stack([np.full(len(self.items), UNKNOWN), self.told.values])
+        until = np.append(self.times[1:], 0)
+        some = self.lengths > 0
+        until[self.offsets[1:][some] - 1] = 0 if self.asked is None else self.asked[some]
+        return np.column_stack([gap_ids(self.times, until), self.told.values])
+
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """[3, 0, 2] -> [0, 3, 3, 5]."""
@@ -98,15 +126,32 @@ def from_lists(lists: Sequence[Sequence[int]], table: int) -> Interactions:
     return Interactions(offsets_of(np.array([len(one) for one in lists], np.int64)), items, table)
 
 
-def from_columns(users: np.ndarray, items: np.ndarray, times: np.ndarray | None = None) -> Interactions:
-    """Columns of a log, of any type that sorts. Actions of one time keep the order of the log; without times all do."""
+def from_columns(
+    users: np.ndarray, items: np.ndarray, times: np.ndarray | None = None, gaps: bool = False,
+    columns: Sequence[np.ndarray] = (),
+) -> Interactions:
+    """Columns of a log, of any type that sorts. Actions of one time keep the order of the log; without times all do.
+    Models are told the `gaps` between the times, and what `columns` [A] hold."""
     known_users, user = np.unique(users, return_inverse=True)
     known_items, item = np.unique(items, return_inverse=True)
     keys = (user,) if times is None else (times, user)
     order = np.lexsort(keys)  # stable, the last key first
     lengths = np.bincount(user, minlength=len(known_users))
     return Interactions(offsets_of(lengths), item[order] + FIRST_ID, len(known_items) + FIRST_ID,
-                        None if times is None else np.asarray(times)[order].astype(np.int64))
+                        None if times is None else np.asarray(times)[order].astype(np.int64),
+                        _told(gaps, [column[order] for column in columns], len(items)))
+
+
+def _told(gaps: bool, columns: Sequence[np.ndarray], actions: int) -> Told | None:
+    if not gaps and not columns:
+        return None
+    values = np.zeros((actions, len(columns)), np.int64)
+    sizes: list[int] = []
+    for place, column in enumerate(columns):
+        known, found = np.unique(column, return_inverse=True)
+        values[:, place] = found + FIRST_ID
+        sizes.append(len(known) + FIRST_ID)
+    return Told(gaps, values, tuple(sizes))
 
 
 def read_lines(path: Path) -> Interactions:

@@ -6,6 +6,7 @@ a model has seen what others did later. `split_in_time` cuts the log at two mome
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,11 @@ class Holdout(NamedTuple):
     def asked(self) -> np.ndarray:
         """The users with a target."""
         return np.flatnonzero(self.targets.lengths)
+
+    def history_of(self, users: np.ndarray) -> Interactions:
+        """What is known of some that are asked, at the time of the first target of each."""
+        history, targets = self.history.rows(users), self.targets.rows(users)
+        return history if targets.times is None else replace(history, asked=targets.times[targets.offsets[:-1]])
 
 
 class Split(NamedTuple):

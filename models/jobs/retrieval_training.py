@@ -16,11 +16,20 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.summary import Summary
-from contracts.summaries.train import CalibratedFigures, PreRankerSummary, PreRankRecall, TowerRecall, TowerSummary
+from contracts.summaries.train import (
+    CalibratedFigures,
+    ColdRecall,
+    PreRankerSummary,
+    PreRankRecall,
+    TowerRecall,
+    TowerSummary,
+)
 from models.distributed import data_parallel
 from models.evaluation import retrieval_recall
+from models.evaluation.cold_recall import cold_recall
 from models.evaluation.evaluate import evaluate
 from models.evaluation.retrieval_recall import Catalogue, Clicks
+from models.examples.nobody import Nobody
 from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
 from models.jobs.model_calibration import calibrate, position_logit
@@ -81,12 +90,17 @@ def _fit_towers(task: TrainingTask) -> FittedModel[TwoTower]:
     carried = CarriedWeights(task, TOWER, lambda spec, config: build_towers(spec, config.train))
     fit = fitting.fit_towers(
         towers, task.examples("train"), task.early_stopping(), settings, task.seed,
-        start=carried, on_epoch=log_epochs(run),
+        change=_nobody(task) if settings.unknown_ids else None, start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, TOWER, settings.tower_epochs),
         kept=kept_run(task, TOWER),
     )
     data_parallel.by_first(lambda: _save(task, TOWER, towers, run))
     return FittedModel(TOWER, towers, fit, carried.figures)
+
+
+def _nobody(task: TrainingTask) -> Nobody | None:
+    """None where the log has no users."""
+    return Nobody.of(task.spec) if task.spec.has_users else None
 
 
 def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRanker]:
@@ -126,6 +140,7 @@ def _finish(
     first = TowerSummary(
         **dict(towers.figures(digest(task, TOWER))), **dict(_calibrated(task, TOWER, towers.network, ())),
         recall=_tower_recall(task, items, clicked) if clicks else None, catalogue=len(items.ids), clicks=clicks,
+        cold=_cold(task, towers.network, items),
     )
     second = None
     if pre_ranker is not None:
@@ -159,6 +174,15 @@ def _tower_recall(task: TrainingTask, items: Catalogue, clicked: Clicks) -> dict
     ks = sorted({*RECALL_AT, task.config.retrieve.candidates})
     found = retrieval_recall.tower_recall(items, clicked, ks, _device(task))
     return {str(k): TowerRecall(**shares) for k, shares in found.items()}
+
+
+def _cold(task: TrainingTask, towers: TwoTower, items: Catalogue) -> ColdRecall | None:
+    nobody, retrieve = _nobody(task), task.config.retrieve
+    if nobody is None or not len(items.ids):
+        return None
+    with torch.inference_mode():
+        return cold_recall(towers, items, task.examples("train"), task.examples("validation"), nobody,
+                           retrieve.candidates, retrieve.two_tower)
 
 
 def _pre_rank_recall(task: TrainingTask, pre_ranker: PreRanker, items: Catalogue, clicked: Clicks) -> PreRankRecall:

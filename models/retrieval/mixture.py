@@ -100,7 +100,7 @@ class Mixture:
         tried, candidates = list(shares(len(self._models))), self.settings.candidates
         found = np.zeros(len(tried))
         for users in np.array_split(holdout.asked, -(-len(holdout.asked) // BLOCK)):
-            history, targets = holdout.history.rows(users), holdout.targets.rows(users)
+            history, targets = holdout.history_of(users), holdout.targets.rows(users)
             row, item = torch.from_numpy(targets.owners), torch.from_numpy(targets.items)
             places = [self._places(model, users, history) for model in self._models.values()]
             for number, share in enumerate(tried):

@@ -23,8 +23,8 @@ class State(Protocol):
     @property
     def length(self) -> int: ...
 
-    def __call__(self, items: np.ndarray) -> np.ndarray:
-        """Ids int64 [n], oldest first, at least one -> float32 [d]."""
+    def __call__(self, items: np.ndarray, events: np.ndarray | None = None) -> np.ndarray:
+        """Ids int64 [n], oldest first, at least one, and what is told of them, int64 [n, E] -> float32 [d]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Summed:
     power: float
     length: int = 1000
 
-    def __call__(self, items: np.ndarray) -> np.ndarray:
+    def __call__(self, items: np.ndarray, events: np.ndarray | None = None) -> np.ndarray:
         own = np.unique(items[-self.length:])
         return (self.inward[own].sum(0, dtype=np.float64) / len(own) ** self.power).astype(np.float32)
 
@@ -52,7 +52,7 @@ class Solved:
     weight: float
     length: int = 1000
 
-    def __call__(self, items: np.ndarray) -> np.ndarray:
+    def __call__(self, items: np.ndarray, events: np.ndarray | None = None) -> np.ndarray:
         own = self.items[np.unique(items[-self.length:])].astype(np.float64)
         matrix = self.gram + (self.weight - 1) * own.T @ own
         return np.linalg.solve(matrix, self.weight * own.sum(0)).astype(np.float32)

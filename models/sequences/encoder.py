@@ -1,6 +1,10 @@
 """A user as what they did: a causal transformer over items, in the manner of SASRec and eSASRec.
 
-    x_0 = dropout(e(item) + p(place)),  blocks,  u = LN(x_n);   score of item i = u . e(i)   (one table e for both)
+    x_0 = dropout(e(item) + p(place) + sum over told k of a_k(event)),  blocks,  u = LN(x_n);
+    score of item i = u . e(i)   (one table e for both)
+
+What is told of an event beside its item: models/interactions/told_events.py; a_k has a row for each gap of time, each
+value of a column, and for unknown ones. All are 0 at first, so that an encoder starts as one that is told nothing.
 
 With a `temperature` t both are divided by their lengths and the score is u . e(i) / t.
 
@@ -10,6 +14,7 @@ blocks' distance bias alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -49,9 +54,10 @@ class EncoderSettings(BaseModel):
 
 
 class SequenceEncoder(nn.Module):
-    """`table`: rows of the embedding, 0 (padding) and 1 (unknown) included. NARROW where `settings` have no width."""
+    """`table`: rows of the embedding, 0 (padding) and 1 (unknown) included; `told`: those of each thing that is told of
+    events. NARROW where `settings` have no width."""
 
-    def __init__(self, table: int, settings: EncoderSettings) -> None:
+    def __init__(self, table: int, settings: EncoderSettings, told: Sequence[int] = ()) -> None:
         super().__init__()
         s = self.settings = settings.sized(0)
         width = s.width or NARROW
@@ -67,10 +73,17 @@ class SequenceEncoder(nn.Module):
                 nn.init.xavier_normal_(parameter)
         nn.init.normal_(self.items.weight, 0.0, s.spread)
         nn.init.zeros_(self.items.weight[:1].detach())
+        self.told = nn.ModuleList(nn.Embedding(rows, width, padding_idx=0) for rows in told)
+        for embedding in self.told.parameters():
+            nn.init.zeros_(embedding)
 
-    def forward(self, items: Tensor) -> Tensor:
-        """int64 [U, L], L at most `length` -> states [U, L, width]: at each place the user after that action."""
+    def forward(self, items: Tensor, events: Tensor | None = None) -> Tensor:
+        """int64 [U, L], L at most `length`, and [U, L, E], all unknown where there are none -> states [U, L, width]: at
+        each place the user after that action."""
         x = self.items(items)
+        for place, embedding in enumerate(self.told):
+            told = (items > 0).long() if events is None or not events.shape[2] else events[:, :, place]
+            x = x + embedding(told)
         if self.places is not None:
             x = x + self.places.weight[:items.shape[1]]
         x = self.norm(self.blocks(self.dropout(x)))
@@ -81,8 +94,8 @@ class SequenceEncoder(nn.Module):
         found = self.items.weight if items is None else self.items(items)
         return F.normalize(found, dim=1) if self.settings.temperature else found
 
-    def users(self, items: Tensor) -> Tensor:
-        """int64 [U, L] -> [U, width]: the user after the last action; the vector of an empty row is 0."""
+    def users(self, items: Tensor, events: Tensor | None = None) -> Tensor:
+        """As `forward` -> [U, width]: the user after the last action; the vector of an empty row is 0."""
         lengths = (items > 0).sum(1)
-        last = self(items)[torch.arange(len(items)), (lengths - 1).clamp(min=0)]
+        last = self(items, events)[torch.arange(len(items)), (lengths - 1).clamp(min=0)]
         return last * (lengths > 0)[:, None]

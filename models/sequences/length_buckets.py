@@ -20,11 +20,13 @@ STRETCH = 64  # batches whose users are sorted together
 
 
 class SequenceBatch(NamedTuple):
-    """items [U, L] with 0 behind each sequence; place [T]: flat index of every position that predicts; target [T]."""
+    """items [U, L] with 0 behind each sequence, events [U, L, E] what is told of them; place [T]: flat index of every
+    position that predicts; target [T]."""
 
     items: Tensor
     place: Tensor
     target: Tensor
+    events: Tensor
 
 
 def batches(
@@ -49,7 +51,9 @@ def batch(log: Interactions, users: np.ndarray, width: int) -> SequenceBatch:
     target = taken[:, 1:]
     place = np.flatnonzero(target)
     items = np.where(target > 0, taken[:, :-1], 0)
-    return SequenceBatch(torch.from_numpy(items), torch.from_numpy(place), torch.from_numpy(target.ravel()[place]))
+    events = log.padded_events(users, width + 1)[:, :-1] * (target > 0)[:, :, None]
+    return SequenceBatch(torch.from_numpy(items), torch.from_numpy(place), torch.from_numpy(target.ravel()[place]),
+                         torch.from_numpy(events))
 
 
 def _farther(made: SequenceBatch, horizon: int, random: np.random.Generator) -> SequenceBatch:

@@ -40,6 +40,9 @@ class SequenceSettings(BaseModel):
 
     `horizon`: a target is drawn evenly from this many next actions. 1: the next one; more is the dense all-action
     objective of PinnerFormer (KDD 2022).
+
+    `untold`: share of the sequences of which the times, or the values of a column, are made unknown, each by itself, so
+    that a request that does not tell them is understood; only where the log tells any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,6 +60,7 @@ class SequenceSettings(BaseModel):
     second_moment: float = Field(0.98, ge=0, lt=1)
     horizon: int = Field(1, ge=1)
     unknown_items: float = Field(0.0, ge=0, lt=1)
+    untold: float = Field(0.1, ge=0, lt=1)
 
 
 class SequenceRetriever:
@@ -64,6 +68,7 @@ class SequenceRetriever:
     finite."""
 
     kept: RunCheckpoint | None = None  # where a fit is taken up from and written to
+    start: Callable[[SequenceEncoder], None] | None = None  # gives the network weights to start from
 
     def __init__(self, settings: SequenceSettings, seed: int, on_epoch: OnEpoch | None = None) -> None:
         self.settings, self.seed, self.on_epoch = settings, seed, on_epoch
@@ -73,7 +78,11 @@ class SequenceRetriever:
         """One seed gives one fit on one machine."""
         torch.manual_seed(self.seed)
         s, begin, spent, seen = self.settings, time.perf_counter(), 0.0, 0
-        trained = SequenceEncoder(split.train.table, s.encoder.sized(len(split.train.items)))
+        told = split.train.told
+        trained = SequenceEncoder(split.train.table, s.encoder.sized(len(split.train.items)),
+                                  told.tables if told else ())
+        if self.start:
+            self.start(trained)
         averaged = self.network = copy.deepcopy(trained)
         adam = torch.optim.AdamW(trained.parameters(), lr=s.learning_rate, weight_decay=s.weight_decay,
                                  betas=(0.9, s.second_moment), fused=True)
@@ -124,7 +133,8 @@ class SequenceRetriever:
                 table: int) -> float:
         """The mean loss of the batch, before it."""
         adam.zero_grad()
-        users = trained(self._some_unknown(batch.items)).flatten(0, 1)[batch.place]
+        items, events = self._some_unknown(batch.items), some_untold(batch.events, self.settings.untold)
+        users = trained(items, events).flatten(0, 1)[batch.place]
         loss = sampled_softmax.loss(users, trained, batch.target,
                                     sampled_softmax.negatives(table, self.settings.negatives))
         loss.backward()
@@ -149,8 +159,17 @@ class SequenceRetriever:
         """From the latest actions alone; who the users are is not read. A user without history scores all 0."""
         self.network.eval()
         width = min(int(history.lengths.max(initial=1)), self.settings.encoder.length)
-        items = torch.from_numpy(history.padded(np.arange(history.users), max(width, 1)))
-        return self.network.users(items) @ self.network.vectors().T
+        rows = np.arange(history.users)
+        items, events = history.padded(rows, max(width, 1)), history.padded_events(rows, max(width, 1))
+        return self.network.users(torch.from_numpy(items), torch.from_numpy(events)) @ self.network.vectors().T
+
+
+def some_untold(events: Tensor, share: float) -> Tensor:
+    """[U, L, E] with what is told of a sequence unknown in its whole, each thing by itself, in `share` of them."""
+    if not events.shape[2] or not share:
+        return events
+    left = torch.rand(len(events), 1, events.shape[2]) < share
+    return torch.where(left & (events > 0), UNKNOWN, events)
 
 
 @torch.no_grad()

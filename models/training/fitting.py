@@ -23,7 +23,7 @@ from models.layers.embedding import item_slot
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
-from models.training.loop import FitResult, Loop, OnBatch, OnEpoch
+from models.training.loop import Change, FitResult, Loop, OnBatch, OnEpoch
 from models.training.precision import half_precision
 from models.training.prior_weight import weigh_prior
 from models.training.unknown_ids import UnknownIds, dropped_shares
@@ -68,11 +68,11 @@ def fit(
 
 def fit_towers(
     two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *,
-    start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
-    kept: RunCheckpoint | None = None,
+    change: Change | None = None, start: Start | None = None, on_epoch: OnEpoch | None = None,
+    on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None,
 ) -> FitResult:
     """On the sampled softmax of clicks against the items shown, in all processes, and those that `settings` draw, for
-    `tower_epochs`; all else as `fit`."""
+    `tower_epochs`; `change` is of training batches; all else as `fit`."""
     _prepare(two_tower, train)
     if start:
         start(two_tower)
@@ -80,7 +80,7 @@ def fit_towers(
     world = data_parallel.join(data_parallel.resolve_device(settings.device))
     loss = RetrievalLoss(two_tower, catalogue, settings.tower_mixed, settings.tower_hard,
                          SharedCandidates(world) if world.size > 1 else None)
-    loop = Loop(loss, [two_tower], settings, seed, settings.tower_epochs)
+    loop = Loop(loss, [two_tower], settings, seed, settings.tower_epochs, change=change)
     return loop.run(train, validation, on_epoch, on_batch, kept=kept)
 
 

@@ -4,24 +4,37 @@ One row per key that a table or the log knows at P: the side's raw features, `_p
 
     items   _bid (the latest), _shown and _clicks (closed impressions and their clicks of all time; of a log of
             positives alone all takes and the item's), columns of filters and ranges
-    users   _recent_items (the last 50 clicked items, newest first)
+    users   _recent_items (the last 50 clicked items, newest first), and what `retrieve.events` asks of each:
+            _recent_times (of the clicks, in microseconds), _recent_value_NAME (text)
 
 Attributes that only the log has are the latest value present in a row known at P. P is a point of the publish grid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import BID, CLICKS, ITEM, PUBLISHED_AT, RECENT_ITEMS, SHOWN, USER, Artifacts
+from contracts.artifacts import (
+    BID,
+    CLICKS,
+    ITEM,
+    PUBLISHED_AT,
+    RECENT_ITEMS,
+    RECENT_TIMES,
+    RECENT_VALUES,
+    SHOWN,
+    USER,
+    Artifacts,
+)
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
-from contracts.errors import ConfigError, EmptyLogError
+from contracts.errors import ConfigError, EmptyLogError, SchemaError
 from contracts.features.event_clock import SECOND, Measure
 from contracts.features.event_features import RECENT
 from contracts.summaries.features import OnlineTables
@@ -34,8 +47,8 @@ from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import STATIC, of_log
 from pipelines.features.running_counters import count_at
 from pipelines.features.sequences import HISTORY, clickers, last_clicked
-from pipelines.features.source_columns import Located, SourceColumns, typed
-from pipelines.windows.publish_clock import AT, ENTER, PublishClock, from_micros, published, to_micros
+from pipelines.features.source_columns import INEXACT, NESTED, Located, SourceColumns, typed
+from pipelines.windows.publish_clock import AT, CLICKED_AT, ENTER, PublishClock, from_micros, published, to_micros
 
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
 
@@ -88,6 +101,11 @@ class _SideTable:
         names = sorted(named.keys() - {f.name for f in self.fields})
         return {name: self.columns.locate(named[name], "item", name) for name in names}
 
+    def told(self) -> list[Located]:
+        """Columns that go with the items of a history."""
+        names = self.config.retrieve.event_columns if self.side == "user" else ()
+        return [event_column(self.columns, name) for name in names]
+
     def attributes(self) -> list[Located]:
         """Columns that belong to a key of this side."""
         keys = [located for field in self.history.counters for located in self.columns.keys_of(field)]
@@ -95,7 +113,7 @@ class _SideTable:
 
     def sources(self) -> list[Located]:
         """What is read with every impression; attributes that a table has come once a key, from there."""
-        return [*of_log(self.attributes()), *self.history.sources()]
+        return [*of_log(self.attributes()), *self.history.sources(), *self.told()]
 
     def rows(self, known: Impressions, table: DataFrame | None, moment: int, clock: PublishClock) -> DataFrame:
         """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
@@ -110,10 +128,16 @@ class _SideTable:
         if self.side == "item":
             wide, extra = _totals(wide, known.frame, self.config.label.positives_only), list(TOTALS)
         elif ITEM in self.columns.log.names:
-            wide, extra = _recent_items(wide, known.frame, moment, clock, self.history.most), [RECENT_ITEMS]
+            beside = self._beside()
+            wide = _recent_items(wide, known.frame, moment, clock, self.history.most, beside)
+            extra = [RECENT_ITEMS, *beside]
         static = [column.alias(name) for name, column in self._static().items()]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
         return wide.select(key, *also, *static, *self.history.names(clock), *extra, published_at)
+
+    def _beside(self) -> dict[str, Column]:
+        times = {RECENT_TIMES: F.col(CLICKED_AT)} if self.config.retrieve.event_times else {}
+        return times | {f"{RECENT_VALUES}{one.column}": F.col(one.name).cast("string") for one in self.told()}
 
     def _static(self) -> dict[str, Column]:
         filters = {name: F.col(located.name) for name, located in self.filters().items()}
@@ -124,13 +148,23 @@ def _key(side: Side) -> str:
     return USER if side == "user" else ITEM
 
 
+def event_column(columns: SourceColumns, name: str) -> Located:
+    """A column of the log whose values go with the items of a history. Raises SchemaError."""
+    located = columns.locate("retrieve.events", "context", name)
+    if isinstance(located.type, (*INEXACT, *NESTED)):
+        raise SchemaError(f"retrieve.events: column {name!r} is {located.type.simpleString()}, needed are text, whole "
+                          "numbers or booleans; derive such a column")
+    return located
+
+
 def _recent_items(
-    wide: DataFrame, known: DataFrame, moment: int, clock: PublishClock, most: int | None
+    wide: DataFrame, known: DataFrame, moment: int, clock: PublishClock, most: int | None, beside: Mapping[str, Column]
 ) -> DataFrame:
-    lists = last_clicked(known, clickers(known, moment), F.col(ITEM), RECENT, clock, most)
+    lists = last_clicked(known, clickers(known, moment), F.col(ITEM), RECENT, clock, most, beside)
     found = lists.drop(MOMENT).withColumnRenamed(HISTORY, RECENT_ITEMS)
-    empty = F.array().cast("array<string>")
-    return found.join(wide, USER, "right").withColumn(RECENT_ITEMS, F.coalesce(RECENT_ITEMS, empty))
+    kinds = {RECENT_ITEMS: "string", **{name: "bigint" if name == RECENT_TIMES else "string" for name in beside}}
+    return found.join(wide, USER, "right").withColumns({
+        name: F.coalesce(name, F.array().cast(f"array<{kind}>")) for name, kind in kinds.items()})
 
 
 def _totals(items: DataFrame, known: DataFrame, positives_only: bool) -> DataFrame:

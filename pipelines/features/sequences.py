@@ -11,6 +11,7 @@ than a task should hold is brought together with no others than these: K for eac
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -34,15 +35,18 @@ ORDER = (CLICKED_AT, LEARNED, AT, ROW)
 @step(needs={USER: "string", **dict.fromkeys(ORDER, "bigint")}, gives={HISTORY: "any", MOMENT: "bigint"})
 def last_clicked(
     impressions: DataFrame, queries: DataFrame, value: Column, length: int, clock: PublishClock,
-    most: int | None = None,
+    most: int | None = None, beside: Mapping[str, Column] | None = None,
 ) -> DataFrame:
-    """USER, MOMENT (the last publish before the query) and HISTORY, a list; a row per distinct pair.
+    """USER, MOMENT (the last publish before the query), HISTORY, a list, and one as long for each of `beside`, nulls
+    included; a row per distinct pair.
 
     impressions  USER, ROW, the columns of `value` and the time columns of `with_times`
     queries      USER and AT (microseconds); those without a user have no row
     most         clicks of one user that a task should hold
     """
-    clicks = impressions.select(USER, *ORDER, clock.visible(F.col(LEARNED)).alias(VISIBLE), value.alias(VALUE))
+    further = {name: column.alias(name) for name, column in (beside or {}).items()}
+    clicks = impressions.select(USER, *ORDER, clock.visible(F.col(LEARNED)).alias(VISIBLE), value.alias(VALUE),
+                                *further.values())
     known = clicks.filter(F.col(USER).isNotNull() & F.col(LEARNED).isNotNull() & F.col(VALUE).isNotNull())
     known = known if most is None else _thinned(known, length, most)
     moment = clock.last_publish(F.col(AT)).alias(MOMENT)
@@ -51,8 +55,9 @@ def last_clicked(
     schema = StructType([
         impressions.schema[USER], StructField(MOMENT, LongType()),
         StructField(HISTORY, ArrayType(clicks.schema[VALUE].dataType)),
+        *(StructField(name, ArrayType(clicks.schema[name].dataType)) for name in further),
     ])
-    return per_key(merged, [USER], partial(histories, length=length), schema)
+    return per_key(merged, [USER], partial(histories, length=length, beside=tuple(further)), schema)
 
 
 def clickers(impressions: DataFrame, moment: int) -> DataFrame:
@@ -72,8 +77,8 @@ def _thinned(known: DataFrame, length: int, most: int) -> DataFrame:
     return known.join(F.broadcast(heavy), [USER], "left_anti").unionByName(kept)
 
 
-def histories(table: pa.Table, group: np.ndarray, length: int) -> pa.Table:
-    """The queries among the rows with their lists; `group` numbers the rows' users."""
+def histories(table: pa.Table, group: np.ndarray, length: int, beside: Sequence[str] = ()) -> pa.Table:
+    """The queries among the rows with their lists; `group` numbers the rows' users, `beside` are further columns."""
     asks = table.column(QUERY).to_numpy()
     clicks = np.flatnonzero(~asks)
     times = {name: table.column(name).fill_null(0).to_numpy() for name in (*ORDER, VISIBLE)}
@@ -81,11 +86,11 @@ def histories(table: pa.Table, group: np.ndarray, length: int) -> pa.Table:
     users, visible = group[order], times[VISIBLE][order]
     asked_users, moments = group[asks], table.column(MOMENT).filter(table.column(QUERY)).to_numpy()
     places, counts = _newest(users, visible, asked_users, moments, length)
-    values = table.column(VALUE).combine_chunks().take(pa.array(order[places]))
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), values)
+    offsets, taken = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)), pa.array(order[places])
+    lists = {name: pa.ListArray.from_arrays(offsets, table.column(column).combine_chunks().take(taken))
+             for name, column in ((HISTORY, VALUE), *zip(beside, beside, strict=True))}
     queries = {name: table.column(name).filter(table.column(QUERY)) for name in (USER, MOMENT)}
-    return pa.table({**queries, HISTORY: lists})
+    return pa.table({**queries, **lists})
 
 
 def _newest(

@@ -12,7 +12,7 @@ from pipelines.engine.step import nearest
 
 
 def kept_columns(config: Config, log: Collection[str], users: Collection[str], items: Collection[str]) -> list[str]:
-    """Raw columns of the log that fields (and request filters) read.
+    """Raw columns of the log that fields, request filters and histories read.
 
     A user or item field is read from its own table where that has the column; the key columns come as `_user` and
     `_item`. Raises SchemaError, with the nearest name, for a column that is nowhere, and for a reserved name.
@@ -43,6 +43,8 @@ def _read(config: Config) -> Iterator[tuple[str, str, str]]:
             yield f"field {field.name!r}", field.side, column
     for column, who in config.retrieve.item_columns.items():
         yield who, "item", column
+    for column in config.retrieve.event_columns:
+        yield "retrieve.events", "context", column
 
 
 def columns_of(field: FieldConfig) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,9 @@ from contracts.progress import report
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
 from contracts.summaries.features import FeaturesSummary
-from contracts.summaries.train import ChannelsSummary, TrainSummary
+from contracts.summaries.train import ChannelsSummary, TowerSummary, TrainSummary
 from models.evaluation.calibration import Calibration
+from models.evaluation.popularity_order import popularity_order
 from models.preranking.fscd_scorer import FscdSplit
 from serving.assembly.channels import write_channels
 from serving.assembly.event_features import write_event_features
@@ -39,7 +41,6 @@ from serving.assembly.item_groups import write_item_groups
 from serving.assembly.item_to_item import neighbours
 from serving.assembly.item_vectors import item_part, item_vectors, rank_part
 from serving.assembly.online_stores import encode_store, write_users
-from serving.assembly.popularity import popularity_order
 from serving.assembly.trained_parity import check_as_trained
 from serving.bundle import filter_column, item_index, number_column, parity
 from serving.bundle.bundle_settings import BundleSettings
@@ -64,7 +65,7 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     spec = FeatureSpec.read(out.encoding)
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
-    settings = BundleSettings.of(config, spec, _ranker(out), _quotas(out))
+    settings = BundleSettings.of(config, spec, _ranker(out), _quotas(out), _cold(out))
     encoder = Encoder(spec, vocabulary.read_all(out.encoding))
     report("encoding")
     settings.write(build)
@@ -86,7 +87,7 @@ def _with_items(
     report("tables of users and items")
     kept = [*settings.retrieve.item_columns, SHOWN, CLICKS, BID]
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
-    users = write_users(out, build / TABLES, encoder, items)
+    users = write_users(out, build / TABLES, encoder, items, settings.retrieve)
     report("pre-ranker")
     _prerank_parts(out, build / PRERANK, settings, spec, items)
     _rank_table(build / RANK, settings, spec, items)
@@ -121,6 +122,12 @@ def _quotas(out: Artifacts) -> dict[str, int]:
     """As validation chose them; none where it has not."""
     found = summary.read(out.channels, ChannelsSummary)
     return found.quotas if found else {}
+
+
+def _cold(out: Artifacts) -> Literal["two_tower", "popularity"]:
+    """What validation found better for those of whom nothing is known; popularity where it has not looked."""
+    found = summary.read(out.model(TOWERS), TowerSummary)
+    return found.cold.better if found and found.cold else "popularity"
 
 
 def _copy(source: Path, target: Path, command: str) -> None:

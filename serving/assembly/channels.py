@@ -22,6 +22,8 @@ from contracts.summaries.bundle import ParityFigures
 from serving.bundle import channels, item_index
 from serving.bundle.channel import UNKNOWN_SCORE
 from serving.bundle.feature_store import FeatureStore
+from serving.bundle.loaded_bundle import TABLES
+from serving.histories import recent_events
 
 
 def write_channels(
@@ -45,7 +47,8 @@ def write_channels(
                 shutil.copyfile(source / file, folder / file)
             _write_items(folder, _ids(known, items.keys), name in channels.FACTORS, bids, settings, seed)
         _write_parity(source / CHANNEL_PARITY, parity / channels.FOLDER / f"{name}.parquet", items)
-    loaded = channels.load(retrieval, parity, settings, items, check=True)
+    told = recent_events.load(retrieval.parent / TABLES, settings)
+    loaded = channels.load(retrieval, parity, settings, items, check=True, told=told)
     return {channel.name: channel.parity for channel in loaded if channel.parity}
 
 

@@ -10,16 +10,19 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from numpy.lib.format import open_memmap
 
-from contracts.artifacts import RECENT_ITEMS, USER, Artifacts
+from contracts.artifacts import RECENT_ITEMS, RECENT_TIMES, RECENT_VALUES, USER, Artifacts
 from contracts.bundle.bundle import save_array
 from contracts.config.section import Side
-from contracts.errors import DataError
+from contracts.config.stages import ENCODERS, Retrieve
+from contracts.errors import BundleError, DataError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
-from contracts.features.feature_spec import FIRST_ID
+from contracts.features.event_features import EVENT
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN
 from contracts.features.vocabulary import Vocabulary
 from serving.bundle.feature_store import FeatureStore, sort_order
 from serving.bundle.raw_columns import column
+from serving.histories import recent_events
 
 CHUNK_ROWS = 65_536
 
@@ -63,28 +66,77 @@ def _write_rows(
     ids[-1:], dense[-1:] = encoder.encode({}, side)
 
 
-def write_users(out: Artifacts, folder: Path, encoder: Encoder, items: FeatureStore) -> FeatureStore:
-    """Writes the user table and each user's recent items; a log without users has an empty one."""
+def write_users(
+    out: Artifacts, folder: Path, encoder: Encoder, items: FeatureStore, retrieve: Retrieve | None = None
+) -> FeatureStore:
+    """Writes the user table, each user's recent items, and what `retrieve.events` asks of them; a log without users has
+    an empty one. Raises SchemaError, BundleError where events are asked for that the run has not written."""
+    told = [f"{RECENT_VALUES}{name}" for name in retrieve.event_columns] if retrieve else []
     if encoder.spec.has_users:
-        users, raw = encode_store(out.online_users, USER, "user", encoder, folder, [RECENT_ITEMS])
-        lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
+        users, raw = encode_store(out.online_users, USER, "user", encoder, folder, [RECENT_ITEMS, RECENT_TIMES, *told])
     else:
-        users, lists = FeatureStore(Vocabulary.of([], "string"), *encoder.encode({}, "user")), None
+        users, raw = FeatureStore(Vocabulary.of([], "string"), *encoder.encode({}, "user")), pa.table({})
         users.save(folder, "users")
+    lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
     save_array(folder / "users_recent.npy", recent_rows(lists, len(users), items))
+    if retrieve and retrieve.events:
+        _write_events(out, folder, raw, len(users), items, retrieve)
     return users
+
+
+def _write_events(
+    out: Artifacts, folder: Path, raw: pa.Table, users: int, items: FeatureStore, retrieve: Retrieve
+) -> None:
+    """serving/histories/recent_events.py"""
+    lists = raw.column(RECENT_ITEMS) if RECENT_ITEMS in raw.column_names else None
+    times = column(raw, RECENT_TIMES, out.online_users) if lists is not None and retrieve.event_times else None
+    save_array(folder / recent_events.TIMES, _beside(lists, users, items, _flat(times), 0, np.int64))
+    values = []
+    for name in retrieve.event_columns:
+        known = _known_values(out, name, retrieve)
+        vocabulary.write(folder, EVENT + name, known)
+        texts = None if lists is None else column(raw, f"{RECENT_VALUES}{name}", out.online_users)
+        ids = None if texts is None else known.look_up_arrow(texts.combine_chunks().flatten(), "string")
+        values.append(_beside(lists, users, items, ids, UNKNOWN, np.int32))
+    shape = recent_rows(lists, users, items).shape
+    save_array(folder / recent_events.VALUES, np.stack(values, 2) if values else np.empty((*shape, 0), np.int32))
+
+
+def _flat(lists: pa.ChunkedArray | None) -> np.ndarray | None:
+    return None if lists is None else lists.combine_chunks().flatten().fill_null(0).to_numpy()
+
+
+def _known_values(out: Artifacts, name: str, retrieve: Retrieve) -> Vocabulary:
+    """Of a column, as all encoders of the run learned them. Raises BundleError."""
+    trained = [channel for channel in retrieve.channels if channel in ENCODERS]
+    for channel in trained:
+        if not any((out.channel(channel) / vocabulary.FOLDER).glob(f"{EVENT}{name}*")):
+            raise BundleError(f"channel {channel!r} was trained without {name!r} of retrieve.events; run "
+                              "`sluice train` again")
+    found = [vocabulary.read(out.channel(channel), EVENT + name) for channel in trained]
+    if any(known != found[0] for known in found):
+        raise BundleError(f"channels {', '.join(trained)} know different values of {name!r}; run `sluice train` again")
+    return found[0]
 
 
 def recent_rows(lists: pa.ChunkedArray | None, count: int, items: FeatureStore) -> np.ndarray:
     """Item keys [U] -> int32 [U, longest list]: rows of the known items in their order, padded right with -1."""
+    return _beside(lists, count, items, None, -1, np.int32)
+
+
+def _beside(
+    lists: pa.ChunkedArray | None, count: int, items: FeatureStore, values: np.ndarray | None, empty: int, kind: type
+) -> np.ndarray:
+    """[U, longest list], padded right with `empty`: of the known items the `values`, one for each item of the lists, or
+    their rows."""
     if lists is None or not count:
-        return np.empty((count, 0), dtype=np.int32)
+        return np.empty((count, 0), dtype=kind)
     array = lists.combine_chunks()
     lengths = np.nan_to_num(array.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
     rows = items.rows(array.flatten().to_pylist())
     owner = np.repeat(np.arange(count), lengths)[rows >= 0]
     kept = np.bincount(owner, minlength=count)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(kept) - kept, kept)
-    recent = np.full((count, int(kept.max())), -1, dtype=np.int32)
-    recent[owner, place] = rows[rows >= 0]
-    return recent
+    found: np.ndarray = np.full((count, int(kept.max())), empty, dtype=kind)
+    found[owner, place] = (rows if values is None else values)[rows >= 0]
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import ValidationError
 
@@ -32,14 +33,17 @@ class BundleSettings(Section):
 
     @classmethod
     def of(
-        cls, config: Config, spec: FeatureSpec, ranker: str, quotas: Mapping[str, int] | None = None
+        cls, config: Config, spec: FeatureSpec, ranker: str, quotas: Mapping[str, int] | None = None,
+        cold: Literal["two_tower", "popularity"] = "popularity",
     ) -> BundleSettings:
         """The run's sections, with the pre-ranker's kind decided, and whether recent items come again; `ranker` is the
-        model that training chose, `quotas` are those chosen where the configuration leaves one open."""
+        model that training chose, `quotas` are those chosen where the configuration leaves one open, and `cold` what
+        validation found better for those of whom nothing is known."""
         auction = spec.has_bid and config.rerank.kind in ("auto", "auction")
         prerank = config.prerank.model_copy(update={"kind": config.prerank_kind})
         again = config.label.repeat if config.retrieve.repeat is None else config.retrieve.repeat
-        retrieve = config.retrieve.with_quotas(quotas or {}).model_copy(update={"repeat": again})
+        retrieve = config.retrieve.with_quotas(quotas or {}).model_copy(
+            update={"repeat": again, "cold": config.retrieve.cold or cold})
         return cls(ranker=ranker, auction=auction, train=config.train, retrieve=retrieve, prerank=prerank,
                    rerank=config.rerank, serve=config.serve, rules=config.rules)
 

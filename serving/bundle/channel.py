@@ -16,13 +16,15 @@ from models.retrieval.user_states import State
 from serving.bundle import item_index
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.item_set import ItemSet
+from serving.histories.recent_events import RecentEvents
 
 UNKNOWN_SCORE = -1e4  # of items that the model does not know
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Channel(ABC):
-    """`parity` is None when not checked. `recent` are item rows, newest first."""
+    """`parity` is None when not checked. `recent` are item rows, newest first; `events` what is told of them, for those
+    who read it."""
 
     name: str
     parity: ParityFigures | None = None
@@ -33,12 +35,15 @@ class Channel(ABC):
         return True
 
     @abstractmethod
-    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
+    def best(
+        self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False,
+        events: RecentEvents | None = None,
+    ) -> np.ndarray:
         """Rows of at most `count` items that the model knows, best first; `by_value` lets the bid count, where scores
         are log probabilities."""
 
     @abstractmethod
-    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def scores(self, recent: np.ndarray, rows: np.ndarray, events: RecentEvents | None = None) -> np.ndarray:
         """[K], as the trained model gives them; NaN where it has none."""
 
 
@@ -47,22 +52,30 @@ class VectorChannel(Channel):
     """Items nearest to the vector that `state` gives of the recent ones: sequence encoders, factorisations.
 
     `ids` int32 [I]: how the model knows each item, 1 where it does not. `index` is over its items' vectors, ln(bid) and
-    UNKNOWN_SCORE. `log_probabilities`: what scores are, so that ln(bid) may be added to them.
+    UNKNOWN_SCORE. `log_probabilities`: what scores are, so that ln(bid) may be added to them. `gaps`: whether `state`
+    reads the times of events.
     """
 
     state: State
     ids: np.ndarray
     index: ItemIndex
     log_probabilities: bool = True
+    gaps: bool = False
 
-    def vector(self, recent: np.ndarray) -> np.ndarray | None:
+    def vector(self, recent: np.ndarray, events: RecentEvents | None = None) -> np.ndarray | None:
         """Item rows, newest first -> [d]; None where the model knows none of them."""
         known = self.ids[recent]
-        known = known[known > UNKNOWN][: self.state.length]
-        return self.state(known[::-1].astype(np.int64)) if len(known) else None
+        places = np.flatnonzero(known > UNKNOWN)[: self.state.length]
+        if not len(places):
+            return None
+        items = known[places][::-1].astype(np.int64)
+        return self.state(items, None if events is None else events.at(places).inputs(self.gaps))
 
-    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
-        vector = self.vector(recent)
+    def best(
+        self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False,
+        events: RecentEvents | None = None,
+    ) -> np.ndarray:
+        vector = self.vector(recent, events)
         if vector is None:
             return np.empty(0, dtype=np.int64)
         query = np.zeros(self.index.vectors.shape[1], dtype=np.float32)
@@ -71,9 +84,9 @@ class VectorChannel(Channel):
         found = item_index.search(self.index, query, count, allowed)
         return found.rows[found.scores > UNKNOWN_SCORE / 2]
 
-    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def scores(self, recent: np.ndarray, rows: np.ndarray, events: RecentEvents | None = None) -> np.ndarray:
         """[K]; NaN without a vector."""
-        vector = self.vector(recent)
+        vector = self.vector(recent, events)
         if vector is None:
             return np.full(len(rows), np.nan)
         return self.index.vectors[rows, : len(vector)] @ vector
@@ -89,7 +102,10 @@ class NearestChannel(Channel):
     nearest: np.ndarray
     weights: np.ndarray
 
-    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
+    def best(
+        self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False,
+        events: RecentEvents | None = None,
+    ) -> np.ndarray:
         """By score alone: sums of weights are no log probabilities, so that the bid plays no part."""
         rows, scores = self._sums(recent)
         if allowed is not None:
@@ -97,7 +113,7 @@ class NearestChannel(Channel):
             rows, scores = rows[kept], scores[kept]
         return rows[np.argsort(-scores, kind="stable")[:count]]
 
-    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def scores(self, recent: np.ndarray, rows: np.ndarray, events: RecentEvents | None = None) -> np.ndarray:
         """0 for an item that none of the recent ones brings."""
         found, scores = self._sums(recent)
         place = np.searchsorted(found, rows)
@@ -128,7 +144,10 @@ class CountChannel(Channel):
         order = np.argsort(-self.counts, kind="stable")
         return order[: np.count_nonzero(self.counts > 0)]
 
-    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
+    def best(
+        self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False,
+        events: RecentEvents | None = None,
+    ) -> np.ndarray:
         """By the count alone, read only as far as needed."""
         order, scan = self._order, 2 * count
         if allowed is None:
@@ -145,6 +164,6 @@ class CountChannel(Channel):
                 return rows[:count]
             scan = 4 * scan or 1
 
-    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def scores(self, recent: np.ndarray, rows: np.ndarray, events: RecentEvents | None = None) -> np.ndarray:
         """The counts."""
         return self.counts[rows]

@@ -22,22 +22,34 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from contracts.artifacts import BEST_ITEMS, CHANNEL_SETTINGS, RECENT_ITEMS, SCORES, WEIGHTS
+from contracts.artifacts import (
+    ASKED,
+    BEST_ITEMS,
+    CHANNEL_SETTINGS,
+    RECENT_ITEMS,
+    RECENT_TIMES,
+    RECENT_VALUES,
+    SCORES,
+    WEIGHTS,
+)
 from contracts.bundle.bundle import load_array, load_weights
 from contracts.config.stages import Retrieve
 from contracts.errors import BundleError, ParityError
+from contracts.features.event_features import ToldEvents
 from contracts.summaries.bundle import ParityFigures
 from models.retrieval import user_states
+from models.sequences import user_state
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
-from models.sequences.user_state import UserState
 from models.training import checkpoint
 from serving.bundle import item_index
 from serving.bundle.channel import Channel, CountChannel, NearestChannel, VectorChannel
 from serving.bundle.feature_store import FeatureStore
+from serving.histories.recent_events import EventTables
 
 FOLDER = "channels"
 NEAREST, FACTORS, COUNTS = ("ease", "item_cosine"), ("als", "bpr", "light_gcn"), ("recent_popularity",)
@@ -48,19 +60,21 @@ def encoder(folder: Path) -> SequenceEncoder:
     """Rebuilt from its settings, its weights mapped. Raises BundleError where they do not fit each other."""
     settings = json.loads((folder / CHANNEL_SETTINGS).read_text(encoding="utf-8"))
     table, width = checkpoint.shape(folder / WEIGHTS, "items.weight")
-    network = SequenceEncoder(table, EncoderSettings.model_validate(settings["encoder"] | {"width": width}))
+    told = [checkpoint.shape(folder / WEIGHTS, name)[0] for name in sorted(checkpoint.names(folder / WEIGHTS))
+            if name.startswith("told.")]
+    network = SequenceEncoder(table, EncoderSettings.model_validate(settings["encoder"] | {"width": width}), told)
     checkpoint.load(network, folder / WEIGHTS, mapped=True)
     return network.eval().requires_grad_(False)
 
 
 def load(
-    retrieval: Path, parity: Path, settings: Retrieve, items: FeatureStore, check: bool
+    retrieval: Path, parity: Path, settings: Retrieve, items: FeatureStore, check: bool, told: EventTables | None = None
 ) -> tuple[Channel, ...]:
     """Those of `settings.channels`. Raises BundleError, ParityError where one does not say what training said."""
     made = (_load(retrieval / FOLDER / name, name, settings) for name in settings.channels)
     if not check:
         return tuple(made)
-    return tuple(checked(channel, parity / FOLDER / f"{channel.name}.parquet", items) for channel in made)
+    return tuple(checked(channel, parity / FOLDER / f"{channel.name}.parquet", items, told) for channel in made)
 
 
 def _load(folder: Path, name: str, settings: Retrieve) -> Channel:
@@ -71,17 +85,18 @@ def _load(folder: Path, name: str, settings: Retrieve) -> Channel:
         return CountChannel(name=name, counts=np.asarray(load_array(folder / "counts.npy")))
     factors, vectors = name in FACTORS, load_array(folder / "vectors.npy")
     return VectorChannel(
-        name=name, log_probabilities=not factors, ids=load_array(folder / "items.npy"),
-        state=user_states.read(load_weights(folder / WEIGHTS)) if factors else UserState(encoder(folder)),
+        name=name, log_probabilities=not factors, gaps=settings.event_times and not factors,
+        ids=load_array(folder / "items.npy"),
+        state=user_states.read(load_weights(folder / WEIGHTS)) if factors else user_state.served(encoder(folder)),
         index=item_index.load(folder / "index.faiss", vectors, settings))
 
 
-def checked(channel: Channel, path: Path, items: FeatureStore) -> Channel:
+def checked(channel: Channel, path: Path, items: FeatureStore, told: EventTables | None = None) -> Channel:
     """With its parity. Raises ParityError on a history whose best items score otherwise than in training."""
     if not path.exists():
         raise BundleError(f"the bundle has no {path}, so that channel {channel.name!r} cannot be checked; assemble it "
                           "again")
-    gaps = [_gap(channel, row, items) for row in pq.read_table(path).to_pylist()]
+    gaps = [_gap(channel, row, items, told) for row in pq.read_table(path).to_pylist()]
     wrong = [number for number, gap in enumerate(gaps) if not gap <= TOLERANCE]
     if wrong:
         raise ParityError(
@@ -92,11 +107,17 @@ def checked(channel: Channel, path: Path, items: FeatureStore) -> Channel:
     return replace(channel, parity=figures)
 
 
-def _gap(channel: Channel, row: dict[str, list[str]], items: FeatureStore) -> float:
+def _gap(channel: Channel, row: dict[str, Any], items: FeatureStore, told: EventTables | None) -> float:
     """The largest difference of a score, as a share of what is above 1."""
     recent, best = items.rows(row[RECENT_ITEMS]), items.rows(row[BEST_ITEMS])
     stored = np.array(row[SCORES], dtype=np.float64)
     if (recent < 0).any() or (best < 0).any():
         return float("inf")
-    gaps = np.abs(channel.scores(recent, best) - stored) / np.maximum(np.abs(stored), 1.0)
+    events = told.of(len(recent), _told(row))._replace(now=row[ASKED]) if told is not None and ASKED in row else None
+    gaps = np.abs(channel.scores(recent, best, events) - stored) / np.maximum(np.abs(stored), 1.0)
     return float(gaps.max(initial=0.0))
+
+
+def _told(row: dict[str, Any]) -> ToldEvents:
+    columns = {name.removeprefix(RECENT_VALUES): row[name] for name in row if name.startswith(RECENT_VALUES)}
+    return ToldEvents(row.get(RECENT_TIMES, ()), columns)

@@ -4,6 +4,7 @@
                 what drift is held against (contracts/bundle/reference.py) unless the bundle is of an earlier release
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy, group_COUNTER.npy
+                what is told of recent items: serving/histories/recent_events.py
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors; item_part.npy up to `serve.item_part_mb`, of these weights
@@ -44,6 +45,8 @@ from serving.bundle.item_set import ItemSet
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
 from serving.bundle.number_column import NumberColumn
 from serving.bundle.scoring_bundle import PARITY, RANK, ScoringBundle, load_calibration
+from serving.histories import recent_events
+from serving.histories.recent_events import EventTables
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 ITEM_PART = "item_part.npy"
@@ -88,7 +91,7 @@ class LoadedBundle(ScoringBundle):
     Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
     and `changed` bool [I] which are not as the bundle had them. `live` inputs (serving/item_counters) stand for those
     of `items` where items are ranked, and nowhere else. `groups` int32 [I] by counter are items that are counted
-    together, -1 of none.
+    together, -1 of none. `told`: what encoders read of recent items beside them.
     """
 
     users: FeatureStore
@@ -114,6 +117,7 @@ class LoadedBundle(ScoringBundle):
     live: Sequence[LiveInputs] = ()
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     reference: Reference | None = None
+    told: EventTables | None = None
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -128,20 +132,21 @@ class LoadedBundle(ScoringBundle):
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors, prerank = load_array(retrieval / "vectors.npy"), _prerank_parts(folder / PRERANK, spec, settings)
         items, events = FeatureStore.load(tables, "items"), EventFeatures.read(folder)
+        told = recent_events.load(tables, settings.retrieve)
         bids = load_array(tables / "items_bid.npy") if spec.has_bid else None
         return cls(
             **{part.name: getattr(scoring, part.name) for part in fields(ScoringBundle)},
             users=FeatureStore.load(tables, "users"), items=items,
             bids=bids, numbers=_numbers(tables, settings, bids),
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
-            recent=load_array(tables / "users_recent.npy"),
+            recent=load_array(tables / "users_recent.npy"), told=told,
             towers=load_towers(retrieval / "towers.safetensors", spec, train),
             item_vectors=vectors[:, : train.tower_dim],
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),
             neighbours=load_array(retrieval / "neighbours.npy"), popularity=load_array(tables / "popularity.npy"),
             pre_ranker=prerank.pre_ranker, fscd=prerank.fscd, item_part=prerank.item_part,
             prerank_calibration=load_calibration(folder / PRERANK),
-            channels=channels.load(retrieval, folder / PARITY, settings.retrieve, items, check_parity),
+            channels=channels.load(retrieval, folder / PARITY, settings.retrieve, items, check_parity, told),
             event_features=events, groups=_groups(tables, events), reference=Reference.read(folder),
             rank_table=_rank_table(folder / RANK / ITEM_PART, scoring.ranker, items, check_parity),
         )

@@ -8,6 +8,7 @@ import numpy as np
 
 from serving.bundle.channel import Channel
 from serving.bundle.item_set import ItemSet
+from serving.histories.recent_events import RecentEvents
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -21,14 +22,17 @@ class OfStored(Channel):
     def reads_history(self) -> bool:
         return self.channel.reads_history
 
-    def best(self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False) -> np.ndarray:
-        cut = None if allowed is None else allowed.cut(self.count)
-        return self.channel.best(recent[recent < self.count], count, cut, by_value)
+    def best(
+        self, recent: np.ndarray, count: int, allowed: ItemSet | None, by_value: bool = False,
+        events: RecentEvents | None = None,
+    ) -> np.ndarray:
+        cut, stored = None if allowed is None else allowed.cut(self.count), recent < self.count
+        return self.channel.best(recent[stored], count, cut, by_value, events and events.at(stored))
 
-    def scores(self, recent: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def scores(self, recent: np.ndarray, rows: np.ndarray, events: RecentEvents | None = None) -> np.ndarray:
         """NaN for other items."""
-        found, known = np.full(len(rows), np.nan), rows < self.count
-        found[known] = self.channel.scores(recent[recent < self.count], rows[known])
+        found, known, stored = np.full(len(rows), np.nan), rows < self.count, recent < self.count
+        found[known] = self.channel.scores(recent[stored], rows[known], events and events.at(stored))
         return found
 
 

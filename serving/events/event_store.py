@@ -47,8 +47,9 @@ INSERT = (
 )
 MOST_SHOWN = 5_000  # impressions of one user, the latest: who has more within the windows is no person
 SHOWN = (
-    "SELECT json_group_array(json_array(shown.at, shown.known, shown.item, click.at, click.known)) FROM (SELECT at, "
-    "known, item, link FROM events "
+    "SELECT json_group_array(json_array(shown.at, shown.known, shown.item, click.at, click.known, "
+    "CASE WHEN :told AND click.at IS NOT NULL THEN shown.columns END)) FROM (SELECT at, known, item, link, columns "
+    "FROM events "
     "INDEXED BY shown_to_user WHERE user = :user AND identity IS NOT NULL AND known <= :moment "
     f"ORDER BY seq DESC LIMIT {MOST_SHOWN}) AS shown LEFT JOIN events AS click ON click.seq = ("
     "SELECT min(seq) FROM events INDEXED BY clicks WHERE "
@@ -135,9 +136,11 @@ class EventStore:
         self._next += is_new
         return is_new
 
-    def of_user(self, user: str, moment: int) -> Shown:
-        """What was shown to the user, as known at `moment` (microseconds)."""
-        found = self.connection.execute(SHOWN, {"user": user, "window": self._label_window, "moment": moment})
+    def of_user(self, user: str, moment: int, told: bool = False) -> Shown:
+        """What was shown to the user, as known at `moment` (microseconds); `told`: with the columns of what was
+        clicked."""
+        found = self.connection.execute(
+            SHOWN, {"user": user, "window": self._label_window, "moment": moment, "told": told})
         return Shown.of(sorted(json.loads(found.fetchone()[0]), key=KNOWN), self._features.label_window)
 
     def has_more(self, user: str, count: int) -> bool:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 from contracts.features.event_clock import SECOND
-from contracts.features.event_features import RECENT, EventFeatures
+from contracts.features.event_features import NOTHING_TOLD, RECENT, EventFeatures
 from contracts.shown import short
 from contracts.thread_name import name_thread
 from serving.batches.places import NoPlace, Places
@@ -70,15 +70,17 @@ class EventUsers:
 
     def _read(self, store: EventStore, user: str, begun: float, published: int) -> FreshUser:
         moment = self._clock()
-        shown = store.of_user(user, moment)
+        names = self._features.event_columns
+        shown = store.of_user(user, moment, told=bool(names))
         recent = shown.history(moment, RECENT, after=published)
+        told = shown.told(names, moment, RECENT, after=published) if self._features.reads_events else NOTHING_TOLD
         values: dict[str, ContextValue] = {}
         for field in self._features.of_side("user") if self._features.fresh else ():
             found = shown.counters(field, moment, self._features.prior)
             values |= {name: found[name] for name, _, window in field.counters()
                        if moment - window * SECOND >= self._since}
         age = (moment - int(shown.newest)) / SECOND if len(shown.items) else None
-        return FreshUser(StageReport(NAME, 0, 0, _spent(begun), age=age), recent, values)
+        return FreshUser(StageReport(NAME, 0, 0, _spent(begun), age=age), recent, values, told=told)
 
     def close(self) -> None:
         """Waits for what is being read."""

@@ -245,7 +245,7 @@ class ScoreResponse(_message.Message):
     def __init__(self, request_id: _Optional[str] = ..., bundle_version: _Optional[str] = ..., probabilities: _Optional[_Iterable[float]] = ..., unknown_items: _Optional[_Iterable[str]] = ..., known_user: _Optional[bool] = ...) -> None: ...
 
 class RankRequest(_message.Message):
-    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list", "features", "placements", "excluded", "ranges")
+    __slots__ = ("user_id", "context", "limit", "candidates", "filters", "recent_items", "skip_rerank", "request_id", "skip_reasons", "reasons", "partial_ok", "candidate_list", "features", "placements", "excluded", "ranges", "recent_events")
     class ContextEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -297,6 +297,7 @@ class RankRequest(_message.Message):
     PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_FIELD_NUMBER: _ClassVar[int]
     RANGES_FIELD_NUMBER: _ClassVar[int]
+    RECENT_EVENTS_FIELD_NUMBER: _ClassVar[int]
     user_id: str
     context: _containers.MessageMap[str, Value]
     limit: int
@@ -313,7 +314,8 @@ class RankRequest(_message.Message):
     placements: _containers.RepeatedCompositeFieldContainer[Placement]
     excluded: _containers.MessageMap[str, Values]
     ranges: _containers.MessageMap[str, Range]
-    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., excluded: _Optional[_Mapping[str, Values]] = ..., ranges: _Optional[_Mapping[str, Range]] = ...) -> None: ...
+    recent_events: RecentEvents
+    def __init__(self, user_id: _Optional[str] = ..., context: _Optional[_Mapping[str, Value]] = ..., limit: _Optional[int] = ..., candidates: _Optional[_Iterable[str]] = ..., filters: _Optional[_Mapping[str, Values]] = ..., recent_items: _Optional[_Union[RecentItems, _Mapping]] = ..., skip_rerank: _Optional[bool] = ..., request_id: _Optional[str] = ..., skip_reasons: _Optional[bool] = ..., reasons: _Optional[bool] = ..., partial_ok: _Optional[bool] = ..., candidate_list: _Optional[_Union[CandidateList, _Mapping]] = ..., features: _Optional[_Mapping[str, Features]] = ..., placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ..., excluded: _Optional[_Mapping[str, Values]] = ..., ranges: _Optional[_Mapping[str, Range]] = ..., recent_events: _Optional[_Union[RecentEvents, _Mapping]] = ...) -> None: ...
 
 class Placement(_message.Message):
     __slots__ = ("name", "limit", "candidate_list", "filters", "context", "excluded", "ranges")
@@ -406,6 +408,21 @@ class RecentItems(_message.Message):
     ITEM_IDS_FIELD_NUMBER: _ClassVar[int]
     item_ids: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, item_ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class RecentEvents(_message.Message):
+    __slots__ = ("times", "columns")
+    class ColumnsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Values
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Values, _Mapping]] = ...) -> None: ...
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    times: _containers.RepeatedScalarFieldContainer[float]
+    columns: _containers.MessageMap[str, Values]
+    def __init__(self, times: _Optional[_Iterable[float]] = ..., columns: _Optional[_Mapping[str, Values]] = ...) -> None: ...
 
 class RankResponse(_message.Message):
     __slots__ = ("request_id", "bundle_version", "items", "stages", "unknown_candidates", "known_user", "bundle_age_seconds", "degraded", "placements")

@@ -119,7 +119,7 @@ def _requests(config: Config, out: Artifacts, bundle: LoadedBundle) -> list[Requ
     if _is_replayable(out):
         publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
         asked = past_requests.sample(out, bundle.spec, bundle.items, "validation", REQUESTS, 0, publish_every,
-                                     np.random.default_rng(config.seed))
+                                     np.random.default_rng(config.seed), bundle.told)
         return [request.requester for request in asked]
     inputs = _spread(out, bundle.spec, "validation", REQUESTS, config.seed).inputs
     return [Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), NOBODY)

@@ -40,10 +40,10 @@ def found(out: Artifacts, bundle: LoadedBundle, window: TestWindow, clicks: np.n
 
 def _requests(out: Artifacts, bundle: LoadedBundle, table: pa.Table) -> Sequence[PastRequest]:
     inputs = parity.encode(table, bundle.encoder, ORIGIN).request
-    history = KnownClicks(out, bundle.items, table, publish_every=0)
+    history = KnownClicks(out, bundle.items, table, publish_every=0, beside=bundle.told)
     rows, times = bundle.items.rows(table[ITEM].to_pylist()), table[TIME].cast(pa.int64()).to_pylist()
     return [
-        PastRequest(Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), history.recent(n)),
+        PastRequest(Requester(True, Encoded(inputs.ids[n : n + 1], inputs.dense[n : n + 1]), *history.recent(n)),
                     int(rows[n]), False, times[n])
         for n in range(table.num_rows)
     ]

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from contracts.features.encoding import Encoded
+from contracts.features.event_features import NOTHING_TOLD, ToldEvents
 from contracts.features.feature_spec import FeatureField
 
 MORE_COMES = "more comes than can be answered whole"  # why a stage was left out
@@ -69,21 +70,24 @@ class StageReport:
 @dataclass(frozen=True, eq=False)
 class StoredUser:
     """A user's row of an online store, whole in place of the bundle's: `inputs` [1, ...] of the user's side, `recent`
-    item keys, newest first."""
+    item keys, newest first, `told` what is told of them."""
 
     inputs: Encoded
     recent: tuple[str, ...]
+    told: ToldEvents = NOTHING_TOLD
 
 
 @dataclass(frozen=True)
 class FreshUser:
     """What is known beyond the bundle's tables: `stored` in place of their row; `recent` item keys, newest first,
-    before the row's; `values` of user fields by name, in place of the row's. `report` says how that was come by."""
+    before the row's, `told` what is told of them; `values` of user fields by name, in place of the row's. `report` says
+    how that was come by."""
 
     report: StageReport
     recent: tuple[str, ...] = ()
     values: Mapping[str, ContextValue] = field(default_factory=dict)
     stored: StoredUser | None = None
+    told: ToldEvents = NOTHING_TOLD
 
 
 class Users(Protocol):
@@ -100,7 +104,8 @@ class RankQuery:
     `recent_items` (newest first) overrides the stored history; `limit` 0 is an error, not a default. Without
     `partial_ok` a request that cannot be answered by every stage in time, fails. `features` and `bids` by item: raw
     values by field, and what a click pays, of candidates that the bundle does not know. `shown` is not shown again.
-    `fresh` is what an online store knows of the user; `placement` is the slate's name within a page."""
+    `fresh` is what an online store knows of the user; `placement` is the slate's name within a page, `told`
+    what is told of the recent items."""
 
     user: str
     limit: int
@@ -118,6 +123,7 @@ class RankQuery:
     excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     placement: str = ""
+    told: ToldEvents = NOTHING_TOLD
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,7 @@ class ScoreQuery:
     features: Mapping[str, Mapping[str, ContextValue]] = field(default_factory=dict)
     recent_items: tuple[str, ...] | None = None
     fresh: FreshUser | None = None
+    told: ToldEvents = NOTHING_TOLD
 
 
 @dataclass

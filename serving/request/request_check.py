@@ -23,7 +23,8 @@ KEY_TYPES: dict[str, type] = {"string": str, "int64": int, "bool": bool}
 
 
 def check(
-    query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Collection[str], numbers: Collection[str] = ()
+    query: RankQuery, serve: Serve, spec: FeatureSpec, filter_fields: Collection[str], numbers: Collection[str] = (),
+    event_columns: Collection[str] = (),
 ) -> None:
     """Raises RequestError on the first thing wrong."""
     if not 1 <= query.limit <= serve.max_limit:
@@ -42,6 +43,11 @@ def check(
                 raise RequestError(f"{where}[{name}]", f"has no values and {what}; give one or leave it out")
     for name, bounds in query.ranges.items():
         _check_range(name, bounds, numbers)
+    for name in query.told.columns:
+        if name not in event_columns:
+            near = _nearest(name, event_columns)
+            raise RequestError(f"recent_events.columns[{short(name)}]",
+                               f"is not in retrieve.events of this bundle{near}")
 
 
 def _check_range(name: str, bounds: tuple[float, float], numbers: Collection[str]) -> None:

@@ -6,6 +6,7 @@ out of a request get it, and explanations compare with it.
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from contracts.features.event_features import RECENT
 from contracts.features.feature_spec import PADDING, FeatureField
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.histories.recent_events import RecentEvents
 from serving.request.given_items import GivenItems
 from serving.request.query import ContextValue, FreshUser, RankQuery, ScoreQuery, as_column
 
@@ -23,11 +25,13 @@ NO_ITEMS = np.empty(0, dtype=np.int32)
 
 
 class Requester(NamedTuple):
-    """`inputs` [1, ...] user then context inputs; `recent` item rows, newest first, known items alone."""
+    """`inputs` [1, ...] user then context inputs; `recent` item rows, newest first, known items alone; `events` what is
+    told of them, where encoders read it."""
 
     known: bool
     inputs: Encoded
     recent: np.ndarray
+    events: RecentEvents | None = None
 
     @property
     def cold(self) -> bool:
@@ -56,7 +60,7 @@ class RequestFeatures:
         # Plain views of the memory maps: the subclass costs a Python call per operation.
         self._item_ids, self._item_dense = np.asarray(bundle.items.ids), np.asarray(bundle.items.dense)
         self._user_ids, self._user_values = np.asarray(bundle.users.ids), np.asarray(bundle.users.dense)
-        self._recent, self._live = np.asarray(bundle.recent), tuple(bundle.live)
+        self._recent, self._live, self._told = np.asarray(bundle.recent), tuple(bundle.live), bundle.told
         self._context = {field.name: field for field in spec.of_side("context")}
         self._users = {field.name: field for field in spec.of_side("user")}
         self.missing_request = bundle.encoder.encode({}, "user", "context")
@@ -80,27 +84,32 @@ class RequestFeatures:
 
     def requester(self, query: RankQuery | ScoreQuery) -> Requester:
         """The user's stored row (the default row for an unknown user), recent items and context of the request."""
-        known, inputs, recent = self._stored(query)
+        known, inputs, recent, events = self._stored(query)
         ids, dense = self.missing_request.ids.copy(), self.missing_request.dense.copy()
         ids[0, : self._user_width], dense[0, : self._user_dense] = inputs
         if query.fresh is not None:
-            recent = self._write_fresh(ids, dense, query.fresh, recent)
+            recent, events = self._write_fresh(ids, dense, query.fresh, recent, events)
         if query.recent_items is not None:
             recent = self._bundle.items.rows(query.recent_items)
+            events = self._told and self._told.of(len(recent), query.told)
             self._write_sequences(ids, recent)
         for name, value in query.context.items():
             self._write_value(ids, dense, self._context[name], value)
-        return Requester(known, Encoded(ids, dense), recent[recent >= 0])
+        found = recent >= 0
+        now = events and events.at(found)._replace(now=time.time_ns() // 1000)
+        return Requester(known, Encoded(ids, dense), recent[found], now)
 
-    def _stored(self, query: RankQuery | ScoreQuery) -> tuple[bool, Encoded, np.ndarray]:
-        """Whether the user is known, the inputs of the user's side, one row, and item rows of the history."""
-        stored = query.fresh.stored if query.fresh else None
+    def _stored(self, query: RankQuery | ScoreQuery) -> tuple[bool, Encoded, np.ndarray, RecentEvents | None]:
+        """Whether the user is known, the inputs of the user's side, one row, item rows of the history, and what is told
+        of its events."""
+        stored, told = query.fresh.stored if query.fresh else None, self._told
         if stored is not None:
             recent = self._bundle.items.rows(stored.recent) if stored.recent else NO_ITEMS
-            return True, Encoded(stored.inputs.ids[0], stored.inputs.dense[0]), recent
+            return (True, Encoded(stored.inputs.ids[0], stored.inputs.dense[0]), recent,
+                    told and told.of(len(recent), stored.told))
         row = self._bundle.users.row(query.user)
         recent = self._recent[row] if row >= 0 else NO_ITEMS
-        return row >= 0, Encoded(self._user_ids[row], self._user_values[row]), recent
+        return row >= 0, Encoded(self._user_ids[row], self._user_values[row]), recent, told and told.row(row)
 
     def _write_sequences(self, ids: np.ndarray, recent: np.ndarray) -> None:
         """A sequence shares the vocabulary of its target field, so its ids are the items' stored ones; an unknown item,
@@ -110,15 +119,21 @@ class RequestFeatures:
             ids[0, slot.start : slot.start + slot.width] = PADDING
             ids[0, slot.start : slot.start + len(kept)] = self._item_ids[kept, column]
 
-    def _write_fresh(self, ids: np.ndarray, dense: np.ndarray, fresh: FreshUser, stored: np.ndarray) -> np.ndarray:
-        """The user's values and histories as an online store knows them; returns the recent items."""
+    def _write_fresh(
+        self, ids: np.ndarray, dense: np.ndarray, fresh: FreshUser, stored: np.ndarray, events: RecentEvents | None
+    ) -> tuple[np.ndarray, RecentEvents | None]:
+        """The user's values and histories as an online store knows them; returns the recent items and their events."""
         for name, value in fresh.values.items():
             self._write_value(ids, dense, self._users[name], value)
         if not fresh.recent:
-            return stored
-        recent = np.concatenate([self._bundle.items.rows(fresh.recent), stored[stored >= 0]])[:RECENT]
+            return stored, events
+        found = stored >= 0
+        recent = np.concatenate([self._bundle.items.rows(fresh.recent), stored[found]])[:RECENT]
         self._write_sequences(ids, recent)
-        return recent
+        if events is None or self._told is None:
+            return recent, None
+        newer = self._told.of(len(fresh.recent), fresh.told)
+        return recent, newer.before(events.at(found)).at(slice(RECENT))
 
     def _write_value(self, ids: np.ndarray, dense: np.ndarray, field: FeatureField, value: ContextValue) -> None:
         column = [as_column(field, value)]

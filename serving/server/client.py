@@ -53,13 +53,16 @@ class ScoreAsked(TypedDict, total=False):
 
 class Asked(ScoreAsked, total=False):
     """What a slate is asked for with; `features` and `bids` describe candidates that the bundle does not know. An item
-    is kept whose values are among those of `filters`, are not among those of `excluded`, and lie within `ranges`."""
+    is kept whose values are among those of `filters`, are not among those of `excluded`, and lie within `ranges`.
+    `recent_times` (seconds since 1970) and `recent_columns` are of `recent_items`, one each."""
 
     limit: int | None
     candidates: Sequence[str] | None
     filters: Mapping[str, Sequence[str]] | None
     excluded: Mapping[str, Sequence[str]] | None
     ranges: Mapping[str, Bounds] | None
+    recent_times: Sequence[float] | None
+    recent_columns: Mapping[str, Sequence[str]] | None
     skip_rerank: bool
     reasons: bool
     partial_ok: bool
@@ -151,6 +154,9 @@ def rank_request(user: str, asked: Asked) -> pb.RankRequest:
     recent = asked.get("recent_items")
     if recent is not None:
         request.recent_items.CopyFrom(pb.RecentItems(item_ids=recent))
+    times, columns = asked.get("recent_times"), asked.get("recent_columns")
+    if times or columns:
+        request.recent_events.CopyFrom(pb.RecentEvents(times=times, columns=_filters(columns)))
     return request
 
 

@@ -11,6 +11,7 @@ from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
+from contracts.features.event_features import NOTHING_TOLD, ToldEvents
 from contracts.shown import short
 from serving.proto import sluice_pb2 as pb
 from serving.request.message_bounds import (
@@ -41,6 +42,7 @@ from serving.why_not.why_not_run import Explained
 Said = Mapping[str, Any]  # what a message sets, by name
 Fields = dict[str, Any]  # of a message within another: one that is made apart would be copied into it
 NOTHING: Mapping[str, Any] = {}
+LATEST = 253_402_300_800.0  # seconds from 1970 to the end of 9999
 STATUS = {
     StageStatus.COMPLETE: pb.StageReport.COMPLETE,
     StageStatus.DEGRADED: pb.StageReport.DEGRADED,
@@ -72,6 +74,7 @@ def to_query(request: pb.RankRequest, serve: Serve, room: ValueRoom | None = Non
         excluded=_filters("excluded", given.get("excluded", NOTHING), serve),
         ranges=_ranges("ranges", given.get("ranges", NOTHING), serve),
         recent_items=_recent(given, serve),
+        told=_told(given, serve),
         rerank=not given.get("skip_rerank", False),
         explain=given.get("reasons", False),
         partial_ok=given.get("partial_ok", True),
@@ -128,6 +131,32 @@ def _candidates(given: Said, serve: Serve) -> tuple[str, ...] | None:
 
 def _recent(given: Said, serve: Serve) -> tuple[str, ...] | None:
     return texts("recent_items", given["recent_items"].item_ids, serve) if "recent_items" in given else None
+
+
+def _told(given: Said, serve: Serve) -> ToldEvents:
+    """Of the recent items. Raises RequestError where there are others than one for each item."""
+    if "recent_events" not in given:
+        return NOTHING_TOLD
+    told, columns = given["recent_events"], {}
+    count = len(given["recent_items"].item_ids) if "recent_items" in given else 0
+    _one_each("recent_events.times", len(told.times), count)
+    at_most("recent_events.columns", told.columns, serve.max_fields, "max_fields")
+    for name, values in told.columns.items():
+        here = f"recent_events.columns[{short(name)}]"
+        _one_each(here, len(values.values), count)
+        columns[text("recent_events.columns", name, serve)] = [one or None for one in texts(here, values.values, serve)]
+    return ToldEvents([_micros(seconds) for seconds in told.times], columns)
+
+
+def _one_each(where: str, found: int, items: int) -> None:
+    if found not in (0, items):
+        raise RequestError(where, f"has {found} values for {items} recent_items; send one for each, in their order, or "
+                                  "none")
+
+
+def _micros(seconds: float) -> int:
+    """0 for what is no moment between 1970 and 9999."""
+    return round(seconds * 1_000_000) if 0 < seconds < LATEST else 0
 
 
 def _filters(where: str, filters: Mapping[str, pb.Values], serve: Serve) -> dict[str, tuple[str, ...]]:

@@ -70,7 +70,7 @@ class Funnel:
         """Raises RequestError when the query cannot be answered as asked, DeadlineExpired when no time is left at
         entry."""
         check(query, self._bundle.settings.serve, self._bundle.spec, self._bundle.filters,
-              self._bundle.range_names)
+              self._bundle.range_names, self._bundle.settings.retrieve.event_columns)
         check_features(query, self._bundle.spec, self._bundle.settings.auction)
         if deadline.remaining() <= self.clock.estimate(ANSWER):
             raise DeadlineExpired("the deadline had passed before the first stage; send the request with more time")

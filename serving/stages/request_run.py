@@ -155,7 +155,7 @@ class RequestRun:
 
     def _user_vector(self, requester: Requester) -> np.ndarray | None:
         """None where it cannot be computed; NO_VECTOR of one of whom nothing is known where no stage would read it."""
-        if requester.cold and not self._stages.prerank.reads_towers:
+        if not self._stages.retrieval.asks_tower(requester) and not self._stages.prerank.reads_towers:
             return NO_VECTOR
         return self._attempt(lambda: self._stages.user_tower(requester.inputs), "retrieve")[0]
 

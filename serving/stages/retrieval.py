@@ -7,8 +7,8 @@
 
 A channel adds up to its quota of items that no earlier one brought. Filters hold for every channel and for explicit
 candidates; recent items are not shown again unless asked for explicitly, or users take items again (`repeat`). A
-requester of whom nothing is known (no stored row, no recent items) gets the popular items alone, of late and ever: a
-tower that saw no user has nothing to say.
+requester of whom nothing is known (no stored row, no recent items) gets what the tower makes of the context, where
+validation has found that better (`cold`), else the popular items alone, of late and ever.
 
 Business rules (serving/rules/rules.py) forbid items as filters do, and bring pinned ones before all channels.
 
@@ -115,10 +115,10 @@ class _FurtherChannels:
         self.seconds = 0.0
 
     def take(
-        self, items: OpenItems, recent: np.ndarray, closed: int, allowed: ItemSet | None, by_value: bool
+        self, items: OpenItems, requester: Requester, closed: int, allowed: ItemSet | None, by_value: bool
     ) -> dict[str, np.ndarray]:
         """New item rows per channel that had time; `closed` items at most are not open."""
-        found = {}
+        found, recent = {}, requester.recent
         for channel in self._channels:
             quota, begun = self._settings.channels[channel.name].quota or 0, time.perf_counter()
             if not quota or (channel.reads_history and not len(recent)):
@@ -127,7 +127,7 @@ class _FurtherChannels:
                 self.dropped.append(f"no time for channel {channel.name}")
                 continue
             try:
-                best = channel.best(recent, quota + closed, allowed, by_value)
+                best = channel.best(recent, quota + closed, allowed, by_value, requester.events)
             except Exception as error:
                 log.error("channel %s failed and is left out", channel.name, exc_info=error)
                 self.dropped.append(f"channel {channel.name} failed: {type(error).__name__}")
@@ -156,7 +156,8 @@ class RetrievalStage:
         self, query: RankQuery, requester: Requester, user_vector: np.ndarray, by_value: bool,
         deadline: Deadline = NO_DEADLINE,
     ) -> Retrieved:
-        """`user_vector` [d], or NO_VECTOR for a requester that is cold; `by_value` lets the bid count in the search."""
+        """`user_vector` [d], or NO_VECTOR for a requester that asks no tower; `by_value` lets the bid count in the
+        search."""
         allowed = self.allowed(query)
         if query.candidates is not None:
             listed = self._listed(query, query.candidates, allowed)
@@ -170,6 +171,10 @@ class RetrievalStage:
     def forget_times(self) -> None:
         """Of the further channels."""
         self._clock.forget()
+
+    def asks_tower(self, requester: Requester) -> bool:
+        """Whether the two towers have something to say of them."""
+        return not requester.cold or self._settings.cold == "two_tower"
 
     def popular(self, query: RankQuery, requester: Requester) -> Retrieved:
         """Without a search and without scores: the most popular items that the filters admit, or the request's own
@@ -198,7 +203,7 @@ class RetrievalStage:
     ) -> dict[str, np.ndarray]:
         """New item rows per channel."""
         settings, recent, seen = self._settings, requester.recent, self._seen(query, requester)
-        cold = requester.cold
+        cold = not self.asks_tower(requester)
         found = {"two_tower": NO_ROWS}
         with self._open(allowed, seen) as items:
             if settings.two_tower and not cold:
@@ -208,7 +213,7 @@ class RetrievalStage:
                 similar = self._neighbours[recent].T.ravel()
                 found["item_to_item"] = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
             brought = sum(map(len, found.values()))
-            found |= further.take(items, recent, len(seen) + brought, allowed, by_value)
+            found |= further.take(items, requester, len(seen) + brought, allowed, by_value)
             if settings.popularity or cold or further.dropped:
                 found["popularity"] = self._popular(settings.candidates - sum(map(len, found.values())), items)
         return found

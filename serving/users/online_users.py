@@ -32,7 +32,7 @@ class OnlineUsers:
             left -= time.perf_counter() - begun
             fresh = await self._events.read(user, left, who, looked.published if looked.stored else None)
         report = _joined(looked, fresh.report, round((time.perf_counter() - begun) * 1e6))
-        return FreshUser(report, fresh.recent, fresh.values, looked.stored)
+        return FreshUser(report, fresh.recent, fresh.values, looked.stored, fresh.told)
 
 
 def _joined(looked: UserLookup, events: StageReport, microseconds: int) -> StageReport:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import DataError
+from contracts.features.event_features import NOTHING_TOLD, ToldEvents
 from contracts.shown import short
 
 CURRENT, LOCK = "sluice:users:current", "sluice:users:publishing"
@@ -53,10 +54,12 @@ class Version(BaseModel):
 
 
 class UserRow(NamedTuple):
-    """Raw `values` by field, None where one is missing, and the items clicked last, newest first."""
+    """Raw `values` by field, None where one is missing, and the items clicked last, newest first, with what is told of
+    them."""
 
     values: Mapping[str, Any]
     recent: Sequence[str]
+    told: ToldEvents = NOTHING_TOLD
 
 
 def key_of(user: str) -> bytes:
@@ -80,8 +83,9 @@ def write_row(row: UserRow) -> str:
     """Raises DataError for a value that JSON has no word for."""
     values = {name: _known(value) for name, value in row.values.items()}
     try:
-        return json.dumps({"values": values, "recent": list(row.recent)}, ensure_ascii=False, allow_nan=False,
-                          separators=(",", ":"), default=_number)
+        told = {"times": list(row.told.times), "columns": dict(row.told.columns)} if any(row.told) else None
+        return json.dumps({"values": values, "recent": list(row.recent), **({"told": told} if told else {})},
+                          ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_number)
     except (TypeError, ValueError) as error:
         raise DataError(f"a row of the online table of users cannot be published ({short(str(error))})") from None
 
@@ -93,9 +97,17 @@ def read_row(told: bytes) -> UserRow:
                         "lists")
     try:
         found = json.loads(told)
-        return UserRow(dict(found["values"]), [str(item) for item in found["recent"]])
+        return UserRow(dict(found["values"]), [str(item) for item in found["recent"]], _told(found.get("told")))
     except (ValueError, TypeError, KeyError) as error:
         raise DataError(f"a row of the store cannot be read ({short(str(error))})") from None
+
+
+def _told(found: Any) -> ToldEvents:
+    if found is None:
+        return NOTHING_TOLD
+    columns = {str(name): [None if value is None else str(value) for value in values]
+               for name, values in found["columns"].items()}
+    return ToldEvents([int(at) for at in found["times"]], columns)
 
 
 def _known(value: Any) -> Any:

@@ -7,12 +7,14 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset as ds
 from pydantic import BaseModel, ConfigDict
 
-from contracts.artifacts import PUBLISHED_AT, RECENT_ITEMS, USER, Artifacts
+from contracts.artifacts import PUBLISHED_AT, RECENT_ITEMS, RECENT_TIMES, RECENT_VALUES, USER, Artifacts
 from contracts.errors import DataError
+from contracts.features.event_features import ToldEvents
 from contracts.features.feature_spec import FeatureSpec
 from serving.users import embedded_publisher, redis_publisher
 from serving.users.published_users import ROWS_OF_A_BUCKET, Rows, UserRow, Version, key_of, write_row
@@ -72,7 +74,13 @@ def _version(table: ds.Dataset) -> Version:
 
 
 def _rows(table: ds.Dataset, columns: list[str]) -> Iterator[Rows]:
-    recent = [RECENT_ITEMS] if RECENT_ITEMS in table.schema.names else []
+    recent = [name for name in table.schema.names
+              if name in (RECENT_ITEMS, RECENT_TIMES) or name.startswith(RECENT_VALUES)]
     for batch in table.to_batches(columns=[USER, *columns, *recent], batch_size=BATCH_ROWS):
-        yield [(key_of(row[USER]), write_row(UserRow({name: row[name] for name in columns},
-                                                     row.get(RECENT_ITEMS) or []))) for row in batch.to_pylist()]
+        yield [(key_of(row[USER]), write_row(UserRow({name: row[name] for name in columns}, row.get(RECENT_ITEMS) or [],
+                                                     _told(row)))) for row in batch.to_pylist()]
+
+
+def _told(row: dict[str, Any]) -> ToldEvents:
+    return ToldEvents(row.get(RECENT_TIMES) or [], {name.removeprefix(RECENT_VALUES): row[name] or [] for name in row
+                                                   if name.startswith(RECENT_VALUES)})

@@ -97,7 +97,7 @@ class UserReader:
         try:
             row = read_row(found.row)
             inputs = self._encoder.encode(self._columns(row.values), "user")
-            return UserLookup(StoredUser(inputs, tuple(row.recent[:RECENT])), published)
+            return UserLookup(StoredUser(inputs, tuple(row.recent[:RECENT]), row.told.first(RECENT)), published)
         except Exception as error:  # whoever writes to the store writes anything
             return UserLookup(cause=f"the store's row does not fit the bundle ({short(str(error))})")
 

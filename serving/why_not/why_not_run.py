@@ -129,9 +129,10 @@ class _Traced:
         cause = self._excluded(item, row)
         if cause:
             return Fate(item=item, stage="retrieve", cause=cause)
-        if self._requester.cold or not self._bundle.settings.retrieve.two_tower:
+        cold = not self._stages.retrieval.asks_tower(self._requester)
+        if cold or not self._bundle.settings.retrieve.two_tower:
             return Fate(item=item, stage="retrieve", cause="nothing is known of the user, and it is not popular enough"
-                        if self._requester.cold else "no channel brought it")
+                        if cold else "no channel brought it")
         score, needed = float(np.asarray(self._bundle.index.vectors[row]) @ self._searched), self._last_found
         found = "the approximate index missed it" if score >= needed else "no channel brought it"
         return Fate(item=item, stage="retrieve", cause=found, score=score, needed=needed, measure=INNER_PRODUCT)

@@ -13,7 +13,7 @@ from contracts.summaries.federated import SettingFigures
 from contracts.summaries.leaks import FieldFigures, ValueGroup
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import EvaluatedRanker, RunSummary
-from contracts.summaries.train import ChannelsSummary, RankerSummary, ReliabilityCurve
+from contracts.summaries.train import ChannelsSummary, ChannelSummary, RankerSummary, ReliabilityCurve
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 INK, ACCENT, SOFT, ALARM = "#1f2933", "#0072b2", "#cbd5e1", "#d55e00"
 LINES = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#000000")  # Okabe and Ito (2008)
+SLICES = {"popularity": "the item's third of the training actions", "history": "actions known when asked",
+          "age": "time since anybody's first action on the item"}
 MARKS, DASHES = tuple("osD^vPX"), ("-", "--", "-.", ":", "-", "--", "-.")
 
 
@@ -201,6 +203,27 @@ def channel_bars(found: ChannelsSummary | None) -> str:
     figure, axes = _canvas(height=0.5 + 0.3 * len(shares))
     _bars(axes, {name.replace("_", " "): share for name, share in shares.items() if share is not None})
     axes.set_xlabel(f"share of the test window's clicks among {candidates} candidates")
+    return _svg(figure)
+
+
+def channel_slices(channels: Mapping[str, ChannelSummary]) -> str:
+    """Recall@10 of each model by slice of the targets, a panel for each kind of slice; slices without a target are left
+    out."""
+    known = {name.replace("_", " "): found.recall_by for name, found in channels.items() if found.recall_by}
+    if not known:
+        return ""
+    from matplotlib.figure import Figure
+
+    kinds = list(next(iter(known.values())))
+    figure = Figure(figsize=(6.4, 2.2 * len(kinds)), layout="constrained")
+    for axes, kind in zip(figure.subplots(len(kinds), squeeze=False)[:, 0], kinds, strict=True):
+        axes.set_prop_cycle(color=LINES, marker=MARKS, linestyle=DASHES)
+        axes.spines[["top", "right"]].set_visible(False)
+        for name, parts in known.items():
+            axes.plot(list(parts[kind]), list(parts[kind].values()), label=name)
+        axes.set_ylabel("Recall@10")
+        axes.set_xlabel(SLICES[kind])
+    figure.axes[0].legend(frameon=False, fontsize=8)
     return _svg(figure)
 
 

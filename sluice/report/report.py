@@ -66,6 +66,7 @@ def drawn(run: RunSummary, curve: ReliabilityCurve | None) -> dict[str, str]:
         "Federated rounds": plots.federated_curves(run.settings or {}),
         "Days with drifting tastes": plots.day_lines(run.days or ()),
         "Retrieval: what each channel finds": plots.channel_bars(run.retrieval),
+        "Retrieval: what each model finds of whom": plots.channel_slices(run.train.channels if run.train else {}),
         "Slates as shares of the oracle's": plots.slate_bars(run.slate),
         "Where the funnel loses value": plots.stage_losses(run.slate.loss if run.slate else None),
         "Pre-ranking: quality against cost": plots.prerank_frontier(run.prerank),

@@ -53,7 +53,7 @@ def _clicks(
 ) -> list[PastRequest]:
     """Of items that the bundle holds."""
     publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
-    found = past_requests.sample(out, spec, bundle.items, window, 0, CLICKS, publish_every, draw)
+    found = past_requests.sample(out, spec, bundle.items, window, 0, CLICKS, publish_every, draw, bundle.told)
     return [request for request in found if request.clicked >= 0]
 
 

@@ -35,7 +35,7 @@ def write_candidates(
         count = settings.requests if training else settings.evaluation_requests
         clicks, length = (0, settings.list_length) if training else (count, None)
         requests = past_requests.sample(
-            out, spec, loaded.items, window, count, clicks, config.features.publish_every, draw)
+            out, spec, loaded.items, window, count, clicks, config.features.publish_every, draw, loaded.told)
         retrieved_candidates.retrieve(loaded, requests, draw, length).save(out.candidates / window)
     return loaded, requests
 

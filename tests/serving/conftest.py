@@ -18,9 +18,23 @@ import pytest
 import torch
 from torch import nn
 
-from contracts.artifacts import BID, CALIBRATION, ITEM, ROW, TEST_LOGITS, TEST_ROWS, USER, WEIGHTS, Artifacts
+from contracts.artifacts import (
+    BID,
+    CALIBRATION,
+    ITEM,
+    RECENT_ITEMS,
+    RECENT_TIMES,
+    RECENT_VALUES,
+    ROW,
+    TEST_LOGITS,
+    TEST_ROWS,
+    USER,
+    WEIGHTS,
+    Artifacts,
+)
 from contracts.bundle import bundle
 from contracts.config.config import Config
+from contracts.config.stages import Retrieve
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec, PairModel
@@ -32,6 +46,7 @@ from models.examples.batches import FeatureBlock
 from models.interactions.event_log import EventLog
 from models.interactions.interactions import from_lists
 from models.interactions.splits import leave_one_out
+from models.interactions.told_events import SECOND, Told
 from models.jobs.channel_training import train_channel
 from models.layers.pair_rate_features import PairRateFeatures
 from models.networks import registry
@@ -46,6 +61,8 @@ from serving.bundle.loaded_bundle import LoadedBundle
 USERS, ITEMS, EVENTS = 60, 80, 3000
 TASTES = ["books", "games", "music", "sport"]
 TAGS = ["cheap", "new", "red", "soft"]
+KINDS = ["click", "order"]  # of events, where they are told
+EVENTS_FROM = 1_700_000_000 * SECOND
 BORN, FIRST_BORN = "_born", 1_700_000_000  # when an item came to be: a day after the one before
 STEPS = 40
 DROPPED = ("visits", "tags", "hour_brand")  # by the pre-ranker, where it is FSCD
@@ -227,18 +244,28 @@ def train_all(market: Market, out: Artifacts, request: FeatureBlock, candidate: 
     summary.write(out.out / "models", TrainSummary(ranker="dnn"))
 
 
-def ring_log(items: Sequence[str]) -> EventLog:
-    """Users who take one item after the other, round and round; the last five items are too new."""
+def ring_log(items: Sequence[str], retrieve: Retrieve) -> EventLog:
+    """Users who take one item after the other, round and round; the last five items are too new. `retrieve.events` are
+    told: a minute or a day between them, and KINDS in turn."""
     known = Vocabulary.of(items[:-5], "string")
     steps = [[(start + step) % len(known) + FIRST_ID for step in range(4 + start % 9)] for start in range(len(known))]
     log = from_lists(steps, len(known) + FIRST_ID)
-    return EventLog(leave_one_out(replace(log, times=np.arange(len(log.items)))), known)
+    count = len(log.items)
+    if not retrieve.events:
+        return EventLog(leave_one_out(replace(log, times=np.arange(count))), known)
+    gaps = np.where(np.arange(count) % 3, 60, 86_400) * SECOND
+    values = np.stack([FIRST_ID + (np.arange(count) + place) % len(KINDS)
+                       for place, _ in enumerate(retrieve.event_columns)], 1)
+    told = Told(retrieve.event_times, values, (len(KINDS) + FIRST_ID,) * values.shape[1])
+    log = replace(log, times=EVENTS_FROM + np.cumsum(gaps), told=told)
+    return EventLog(leave_one_out(log), known,
+                    {name: Vocabulary.of(KINDS, "string") for name in retrieve.event_columns})
 
 
 def train_channels(market: Market, out: Artifacts) -> None:
     """Channels of `retrieve.channels` that learn the ring."""
     for name, channel in market.config.retrieve.channels.items():
-        train_channel(name, channel, ring_log(market.items[ITEM]), out.channel(name), 0)
+        train_channel(name, channel, ring_log(market.items[ITEM], market.config.retrieve), out.channel(name), 0)
 
 
 def write_table(folder: Path, columns: dict[str, Any]) -> None:
@@ -271,6 +298,15 @@ def write_outputs(market: Market, out: Artifacts) -> None:
     blocks = [FeatureBlock(torch.from_numpy(part.ids), torch.from_numpy(part.dense)) for part in (request, candidate)]
     train_all(market, out, *blocks)
     train_channels(market, out)
+
+
+def told_users(market: Market, retrieve: Retrieve) -> dict[str, list[Any]]:
+    """The users' table with what `retrieve.events` asks of their histories."""
+    lists = market.users[RECENT_ITEMS]
+    times = {RECENT_TIMES: [[EVENTS_FROM - 3600 * SECOND * n for n, _ in enumerate(items)] for items in lists]}
+    values = {f"{RECENT_VALUES}{name}": [[[*KINDS, None, "odd"][n % 4] for n, _ in enumerate(items)] for items in lists]
+              for name in retrieve.event_columns}
+    return {**market.users, **(times if retrieve.event_times else {}), **values}
 
 
 @pytest.fixture(scope="session")
@@ -320,7 +356,7 @@ def publish_bundle(market: Market, tmp_path_factory: pytest.TempPathFactory) -> 
         spec = make_spec(market.vocabularies, has_bid, moods)
         events = {**market.events, "moods": several_values(EVENTS)} if moods else market.events
         spec = with_random_statistics(spec, pairs, config, out) if pairs else spec
-        changed = replace(market, config=config, spec=spec, events=events)
+        changed = replace(market, config=config, spec=spec, events=events, users=told_users(market, config.retrieve))
         write_outputs(changed, out)
         metrics = assemble(config, out, out.out / "build")
         bundle.publish(out.out / "build", out.bundle, config.name, metrics=metrics)
@@ -340,6 +376,13 @@ RING: dict[str, dict[str, Any]] = {
 def channel_folder(publish_bundle: Publish) -> Path:
     """A published bundle with further channels; treat as read-only."""
     return publish_bundle(retrieve={"channels": RING})
+
+
+@pytest.fixture(scope="session")
+def told_bundle(publish_bundle: Publish) -> LoadedBundle:
+    """With an encoder that is told of events."""
+    return LoadedBundle.load(publish_bundle(retrieve={
+        "events": ["time", "kind"], "channels": {"sasrec": RING["sasrec"], "ease": RING["ease"]}}))
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -15,7 +18,10 @@ from contracts.summaries.run import RunSummary
 from federated.clients import client_files
 from federated.clients.prepare import prepare
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.request.query import RankQuery
+from serving.request.request_features import RequestFeatures
 from serving.server.client import RankingClient
+from serving.server.connection import RankingFailed
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from sluice.release.gate import evaluate_challenger
@@ -105,12 +111,12 @@ def test_taobaos_format(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_beautys_format_ends_in_a_server_that_answers_by_what_follows(tmp_path: Path) -> None:
-    """A log of positives alone, up to the wire: candidates of the sequence encoder, with their channel told."""
+    """A log of positives alone, up to the wire: candidates of the sequence encoder, which is told of its events."""
     plain, out = quick("amazon_beauty"), Artifacts(tmp_path / "out")
     encoder = {"epochs": 40, "batch": 64, "learning_rate": 0.02, "encoder": {"width": 16}}
     config = Config.model_validate(plain.model_dump() | {
         "train": plain.train.model_dump() | {"models": ["logistic_regression"]}, "crosses": {"budget": 0},
-        "retrieve": {"candidates": 30, "channels": {"sasrec": {"settings": encoder}}},
+        "retrieve": {"candidates": 30, "events": ["time", "weekday"], "channels": {"sasrec": {"settings": encoder}}},
         "prerank": {"kind": "towers", "keep": 30, "hidden": [8]}, "serve": {"max_limit": 30}})
     run = jobs.run_all(config, write_beauty(tmp_path), out, Console(file=io.StringIO()))
     assert run.retrieval is not None
@@ -125,7 +131,18 @@ def test_beautys_format_ends_in_a_server_that_answers_by_what_follows(tmp_path: 
     bundle = LoadedBundle.load(out.bundle)
     servicer = RankingServicer(Funnel(bundle), bundle.manifest, bundle.settings.serve)
     with InProcessServer(servicer) as server, RankingClient(server.target) as client:
-        answer = client.rank("somebody", limit=30, recent_items=[product(12), product(11), product(10)])
+        answer = client.rank("somebody", limit=30, recent_items=[product(12), product(11), product(10)],
+                             recent_times=[time.time() - 86_400 * days for days in (1, 2, 3)],
+                             recent_columns={"weekday": ["3", "2", ""]})
+        with pytest.raises(RankingFailed, match="weekday"):
+            client.rank("somebody", recent_items=[product(12)], recent_columns={"weekdy": ["3"]})
+    assert bundle.told is not None
+    stored = RequestFeatures(bundle).requester(RankQuery("A00000", 5))
+    assert stored.events is not None
+    assert (np.diff(stored.events.times) < 0).all()  # newest first
+    weekdays = pd.to_datetime(stored.events.times, unit="us").weekday
+    known = bundle.told.vocabularies["weekday"]
+    assert stored.events.values[:, 0].tolist() == known.look_up([str(day) for day in weekdays], "string").tolist()
     channels = {item.item_id: item.channel for item in answer.items}
     assert channels[product(13)] in ("sasrec", "item_to_item", "two_tower")
     assert "sasrec" in channels.values()

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.models.retrieval import main
+from benchmarks.models.retrieval import main, options, read
 from contracts.errors import ConfigError, DataError
 from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
@@ -49,6 +49,22 @@ def test_a_log_of_columns_is_cut_in_time(tmp_path, capsys):
     assert all_finite(last_line(capsys.readouterr().out))
     with pytest.raises(DataError, match="no column 'when'"):
         main([str(tmp_path / "log.parquet"), "--time", "when"])
+
+
+def test_sequence_encoders_are_told_of_events_that_are_asked_for(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    table = pa.table({"user_id": random.integers(0, 20, 400), "item_id": random.integers(0, 80, 400),
+                      "at": pa.array(np.sort(random.integers(0, 10**6, 400)), pa.timestamp("s")),
+                      "stars": random.integers(1, 6, 400)})
+    pq.write_table(table, tmp_path / "log.parquet")
+    path, told = str(tmp_path / "log.parquet"), ["--time", "at", "--events", "time", "stars"]
+    made = read(tmp_path / "log.parquet", options().parse_args([path, *told]))
+    assert made.told.tables == (34, 7)
+    assert made.times.max() == int(np.asarray(table["at"].cast(pa.int64())).max()) * 10**6
+    main([path, *told, *QUICK, "--split", "time", "--json"])
+    assert all_finite(last_line(capsys.readouterr().out))
+    with pytest.raises(ConfigError, match="--time"):
+        main([path, "--events", "time"])
 
 
 def test_wrong_use_is_refused(lines):

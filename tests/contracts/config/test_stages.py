@@ -42,3 +42,12 @@ def test_open_quotas_are_filled_and_given_ones_stay() -> None:
 def test_quotas_are_as_configured_where_every_channel_has_one() -> None:
     retrieve = Retrieve.model_validate({"two_tower": 7, "channels": {"hstu": {"quota": 5}}})
     assert retrieve.with_quotas({"two_tower": 50}) == retrieve
+
+
+def test_events_are_columns_and_the_time_for_encoders_alone() -> None:
+    told = Retrieve.model_validate({"events": ["time", "rating"], "channels": {"sasrec": {}}})
+    assert (told.event_times, told.event_columns) == (True, ("rating",))
+    with pytest.raises(ValidationError, match=r"none of sasrec, esasrec, hstu is in retrieve\.channels"):
+        Retrieve.model_validate({"events": ["time"], "channels": {"ease": {}}})
+    with pytest.raises(ValidationError, match="'rating' is named twice"):
+        Retrieve.model_validate({"events": ["rating", "rating"], "channels": {"sasrec": {}}})

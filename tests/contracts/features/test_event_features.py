@@ -7,7 +7,7 @@ import pytest
 
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
-from contracts.features.event_features import FILE, EventFeatures
+from contracts.features.event_features import FILE, NOTHING_TOLD, EventFeatures, ToldEvents
 
 LOG: dict[str, Any] = {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time", "known_time": "known",
                        "key": ["rid"], "derive": {"hour": "hour(time)"}}
@@ -79,3 +79,18 @@ def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"log": 3}')
     with pytest.raises(BundleError, match="assemble the bundle again"):
         EventFeatures.read(tmp_path)
+
+
+def test_what_histories_are_told_is_that_of_retrieval() -> None:
+    assert not EventFeatures.of(config(), 0.1, None, {}).reads_events
+    made = config().model_dump(mode="json")
+    made["retrieve"] |= {"events": ["time", "kind"], "channels": {"sasrec": {}}}
+    found = EventFeatures.of(Config.model_validate(made), 0.1, None, {"kind": "text"})
+    assert (found.reads_events, found.event_columns) == (True, ("kind",))
+
+
+def test_the_first_items_keep_what_is_told_of_them() -> None:
+    told = ToldEvents([9, 7, 5], {"kind": ["order", None, "click"]})
+    assert told.first(2) == ToldEvents([9, 7], {"kind": ["order", None]})
+    assert told.first(9) == told
+    assert not any(NOTHING_TOLD.first(3))

@@ -73,3 +73,18 @@ def test_files_in_another_order_are_the_same_log(tmp_path):
 def test_a_log_without_order_is_refused(tmp_path):
     with pytest.raises(DataError, match="nobody took two items"):
         read(write(tmp_path, [("ann", "a", 1, 1, 1), ("bob", "a", 1, 2, 2)]), repeat=False)
+
+
+def test_columns_are_told_as_text_by_the_values_of_training(tmp_path):
+    out = write(tmp_path, ROWS)
+    path = out.events / "day=2026-01-01" / "part.parquet"
+    stars = pa.array([5, 4, 1, 5, 5, 3, 4, 2, None, 5])  # 3 and 2 are of rows that are no training
+    pq.write_table(pq.read_table(path).append_column("stars", stars), path)
+    log = read(out, repeat=False, gaps=True, columns=["stars"])
+    assert log.columns["stars"].keys().to_pylist() == ["4", "5"]
+    assert log.split.train.told.gaps
+    assert log.split.train.told.values.tolist() == [[2], [3], [3]]  # ann: a, b; bob: a
+    assert log.split.validation.targets.told.values.tolist() == [[1]]
+    assert read(out, repeat=False).split.train.told is None
+    with pytest.raises(DataError, match=r"'moons' of retrieve\.events"):
+        read(out, repeat=False, columns=["moons"])

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contracts.errors import DataError
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN
 from models.interactions.interactions import Interactions, from_columns, from_lists, offsets_of, read_lines
+from models.interactions.told_events import SECOND
 
 LISTS = [[2, 3, 4], [], [5, 2], [3]]
 
@@ -63,3 +67,22 @@ def test_arrays_that_contradict_each_other_are_refused(offsets, items, said):
 
 def test_offsets_are_running_sums():
     assert offsets_of(np.array([3, 0, 2])).tolist() == [0, 3, 3, 5]
+
+
+def test_what_is_told_of_actions_goes_with_them_and_the_last_gap_ends_when_somebody_asks():
+    users, items = np.array([0, 0, 1, 0]), np.array(["a", "b", "a", "c"])
+    seconds, kinds = np.array([10, 20, 30, 40]), np.array(["x", "y", "x", "y"])
+    log = from_columns(users, items, seconds * SECOND, gaps=True, columns=[kinds])
+    gap = {one: FIRST_ID + bucket for one, bucket in ((10, 3), (20, 4), (30, 4), (100, 6))}
+    assert log.padded_events(np.array([0, 1]), 3).tolist() == [
+        [[gap[10], 2], [gap[20], 3], [UNKNOWN, 3]], [[UNKNOWN, 2], [0, 0], [0, 0]]]
+    asked = replace(log, asked=np.array([140, 60]) * SECOND)
+    assert asked.padded_events(np.array([1, 0]), 2).tolist() == [
+        [[gap[30], 2], [0, 0]], [[gap[20], 3], [gap[100], 3]]]
+    kept = asked.where(np.array([True, False, True, False]))  # user 1 is left without any
+    assert kept.padded_events(np.array([0, 1]), 2).tolist() == [[[gap[30], 2], [gap[100], 3]], [[0, 0], [0, 0]]]
+
+
+def test_a_log_that_tells_nothing_has_no_event_inputs():
+    log = from_columns(np.array([0, 0]), np.array([1, 2]), np.array([1, 2]))
+    assert log.padded_events(np.array([0]), 2).shape == (1, 2, 0)

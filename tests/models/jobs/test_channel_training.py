@@ -10,7 +10,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import BEST_ITEMS, CHANNEL_PARITY, RECENT_ITEMS, SCORES, WEIGHTS
+from contracts.artifacts import (
+    ASKED,
+    BEST_ITEMS,
+    CHANNEL_PARITY,
+    RECENT_ITEMS,
+    RECENT_TIMES,
+    RECENT_VALUES,
+    SCORES,
+    WEIGHTS,
+)
 from contracts.bundle.bundle import load_weights
 from contracts.config.stages import Channel
 from contracts.errors import ConfigError, SluiceError
@@ -18,12 +27,13 @@ from contracts.features import vocabulary
 from contracts.features.vocabulary import Vocabulary
 from models.distributed.run_checkpoint import STOP
 from models.interactions.event_log import EventLog
+from models.interactions.told_events import Told
 from models.jobs.channel_training import train_channel
 from models.jobs.resume import kept_alone
 from models.jobs.train_job import train_models
 from models.retrieval.popularity import WEEK
 from tests.heard_progress import counts, heard
-from tests.models.interaction_world import ITEMS, ring_split
+from tests.models.interaction_world import ITEMS, ring_split, told_halves
 
 SMALL = {"epochs": 4, "validate_every": 2, "batch": 64, "encoder": {"width": 8, "length": 10}}
 
@@ -52,6 +62,26 @@ def test_parity_rows_are_histories_newest_first_with_their_best_items(tmp_path):
     newest = log.split.train.of(0)[::-1]
     assert rows[0][RECENT_ITEMS] == [log.items.key(item - 2) for item in newest]
     assert all(len(row[BEST_ITEMS]) == 10 and row[SCORES] == sorted(row[SCORES], reverse=True) for row in rows)
+
+
+def test_parity_rows_tell_of_events_what_training_read_and_another_telling_is_trained_anew(tmp_path):
+    split = told_halves(30, gaps=True)
+    told = Told(True, np.tile([[2], [3], [1]], (len(split.train.items), 1))[:len(split.train.items)], (4,))
+    log = EventLog(split._replace(train=replace(split.train, told=told)), ring_log().items,
+                   {"kind": Vocabulary.of(["click", "order"], "string")})
+    split = log.split
+    log = log._replace(split=split._replace(validation=split.validation._replace(history=split.train)))
+    made = train_channel("sasrec", Channel(settings=SMALL), log, tmp_path, 0)
+    assert len(vocabulary.read(tmp_path, "event_kind")) == 2
+    rows, train = pq.read_table(tmp_path / CHANNEL_PARITY).to_pylist(), log.split.train
+    assert rows[0][ASKED] == train.times.max()
+    assert rows[0][RECENT_TIMES] == train.times[:train.lengths[0]][::-1].tolist()
+    texts = {2: "click", 3: "order", 1: None}
+    assert rows[0][f"{RECENT_VALUES}kind"] == [texts[id] for id in told.values[:train.lengths[0], 0][::-1]]
+    other = log._replace(split=log.split._replace(train=replace(train, told=told._replace(gaps=False))))
+    assert train_channel("ease", Channel(), log, tmp_path / "e", 0).digest != train_channel(
+        "ease", Channel(), other, tmp_path / "e", 0).digest
+    assert made.digest
 
 
 def test_settings_that_the_model_lacks_are_refused(tmp_path):

@@ -24,6 +24,16 @@ def test_padding_changes_nothing(block, places):
     torch.testing.assert_close(network(short), network(long)[:1, :3])
 
 
+def test_an_encoder_that_is_told_of_events_starts_as_one_that_is_not():
+    plain, told = encoder(), SequenceEncoder(20, EncoderSettings(width=8, length=6, temperature=0), (7, 5)).eval()
+    told.load_state_dict(plain.state_dict() | {name: one for name, one in told.state_dict().items() if "told" in name})
+    items, events = torch.tensor([[3, 4, 0]]), torch.tensor([[[2, 4], [6, 3], [0, 0]]])
+    assert torch.equal(told(items, events), plain(items))
+    torch.nn.init.normal_(told.told[1].weight)
+    assert not torch.allclose(told(items, events), plain(items))
+    assert torch.equal(told(items), told(items, (items > 0)[:, :, None].expand(1, 3, 2).long()))  # all unknown
+
+
 @pytest.mark.parametrize(("places", "ordered"), [("learned", True), ("distance", True), ("none", False)])
 def test_the_order_of_earlier_actions_enters_by_places(places, ordered):
     network = encoder(places=places)

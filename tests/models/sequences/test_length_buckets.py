@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from models.interactions.interactions import Interactions, from_lists
+from models.interactions.told_events import Told
 from models.sequences.length_buckets import SequenceBatch, batch, batches
 
 
@@ -18,6 +21,23 @@ def log(users: int = 700, table: int = 90) -> Interactions:
 def pairs(made: SequenceBatch) -> list[tuple[int, int]]:
     """(last item read, target) of every prediction."""
     return list(zip(made.items.flatten()[made.place].tolist(), made.target.tolist(), strict=True))
+
+
+def test_what_is_told_of_an_action_is_read_with_it_and_not_of_the_one_to_predict():
+    whole = log(50)
+    whole = replace(whole, told=Told(False, whole.items[:, None] + 1, (99,)))
+    for made in batches(whole, 200, 64, np.random.default_rng(1)):
+        assert made.events[:, :, 0].tolist() == torch.where(made.items > 0, made.items + 1, 0).tolist()
+
+
+def test_lengths_up_to_two_hundred_are_predicted_whole_with_little_padding():
+    random = np.random.default_rng(0)
+    lengths = random.integers(150, 260, 60)
+    whole = from_lists([list(random.integers(2, 90, length)) for length in lengths], 90)
+    made = list(batches(whole, 200, 1000, random))
+    assert max(one.items.shape[1] for one in made) == 200
+    assert sum(len(one.target) for one in made) == int(np.minimum(lengths - 1, 200).sum())
+    assert sum(len(one.target) for one in made) > 0.9 * sum(one.items.numel() for one in made)
 
 
 def test_each_action_but_a_users_first_is_predicted_once_an_epoch():

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from contracts.errors import SluiceError
+from contracts.features.feature_spec import FIRST_ID
 from models.interactions.evaluate import evaluate
 from models.retrieval import registry
 from models.sequences.encoder import EncoderSettings, SequenceEncoder
-from models.sequences.sequence_retriever import SequenceRetriever, SequenceSettings, average
-from tests.models.interaction_world import ring_split
+from models.sequences.sequence_retriever import SequenceRetriever, SequenceSettings, average, some_untold
+from tests.models.interaction_world import ITEMS, ring_split, told_halves
 
 QUICK = SequenceSettings(encoder=EncoderSettings(width=16), epochs=30, batch=64, learning_rate=1e-2, negatives=64,
                          validate_every=2, patience=15)
@@ -25,6 +28,30 @@ def test_what_follows_on_a_ring_is_learned(block):
     found[:, :2] = -torch.inf
     hits = (found.argmax(1).numpy() == split.test.targets.items).mean()
     assert hits > 0.75  # 0.9 of the steps are the likely one, of 24
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+def test_what_is_told_of_events_decides_where_it_says_what_follows(gaps):
+    """And where it is not told, nothing does."""
+    split = told_halves(gaps=gaps)
+    model = SequenceRetriever(QUICK.model_copy(update={"untold": 0.3, "epochs": 10}), 0)
+    model.fit(split)
+    asked, targets, half = split.test.asked, split.test.targets.items, FIRST_ID + ITEMS // 2
+    for told, least, most in ((split.test.history_of(asked).told, 0.85, 1.0), (None, 0.3, 0.7)):
+        found = model.scores(asked, replace(split.test.history_of(asked), told=told))
+        found[:, :2] = -torch.inf
+        assert least < ((found.argmax(1).numpy() < half) == (targets < half)).mean() <= most
+
+
+def test_sequences_are_told_as_often_as_asked_for():
+    events = torch.randint(2, 9, (4000, 3, 2))
+    events[:, 2] = 0
+    torch.manual_seed(0)
+    found = some_untold(events, 0.25)
+    unknown = found[:, :2] == 1
+    assert torch.equal(unknown[:, 0], unknown[:, 1])  # of a sequence all or none
+    torch.testing.assert_close(unknown[:, 0].float().mean(0), torch.full((2,), 0.25), atol=0.03, rtol=0)
+    assert torch.equal(found[~(found == 1)], events[~(found == 1)])
 
 
 def test_the_network_has_the_width_of_its_log(monkeypatch):

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, SchemaError
 from contracts.summaries.features import OnlineTables
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
@@ -86,6 +86,22 @@ def test_rows_hold_what_is_known_at_the_first_publish_after_the_log(spark: Spark
         "unseen": (0, 0),
     }
     assert items["i0"]["of_item_count_30h"] == 3.0
+
+
+def test_histories_carry_what_retrieval_reads_of_events(spark: SparkSession, tmp_path: Path) -> None:
+    """Of u0's clicks, newest first: when they were, and the city of their impressions."""
+    told = config("1d").model_dump(mode="json")
+    told["retrieve"] |= {"events": ["time", "city"], "channels": {"sasrec": {}}}
+    out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
+    write_online(spark, Config.model_validate(told), out)
+    users, _ = tables(spark, out)
+    hours = [int((START + timedelta(hours=hour)).timestamp()) * 10**6 for hour in (3, 1)]
+    assert {name: users["u0"][name] for name in ("_recent_items", "_recent_times", "_recent_value_city")} == {
+        "_recent_items": ["i1", "i0"], "_recent_times": hours, "_recent_value_city": [None, "a"]}
+    assert (users["quiet"]["_recent_times"], users["quiet"]["_recent_value_city"]) == ([], [])
+    told["retrieve"]["events"] = ["_bid"]
+    with pytest.raises(SchemaError, match=r"retrieve.events: column '_bid' is double"):
+        write_online(spark, Config.model_validate(told), out)
 
 
 def test_a_table_is_one_query_with_one_aggregate_for_each_key_that_is_counted_by(

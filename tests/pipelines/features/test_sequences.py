@@ -46,6 +46,13 @@ def test_newest_click_first_of_those_that_are_known(clicks: DataFrame) -> None:
     assert found == {0: [], 1: ["first"], 2: known, 3: known, 4: ["second", "first", "late"]}
 
 
+def test_further_lists_go_beside_with_their_nulls(clicks: DataFrame) -> None:
+    asked = clicks.sparkSession.createDataFrame([("u", 9)], "_user string, _at bigint")
+    beside = {"at": F.col("_clicked_at"), "odd": F.when(F.col("_row") != 2, F.col("_row").cast("string"))}
+    (row,) = last_clicked(clicks, asked, F.col("value"), 5, PublishClock(1), beside=beside).collect()
+    assert (row[HISTORY], row["at"], row["odd"]) == (["second", "first", "late"], [4, 3, 2], ["3", None, "1"])
+
+
 def test_the_newest_are_kept(clicks: DataFrame) -> None:
     assert histories(clicks, 2, 1, ("u", 9), ("v", 9)) == {0: ["second", "first"], 1: ["other"]}
 

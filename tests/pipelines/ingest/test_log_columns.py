@@ -48,6 +48,15 @@ def test_histories_and_crosses_read_no_column_and_filters_do() -> None:
     assert kept_columns(config(*fields, filters=("brand",)), LOG, [], []) == ["hour", "brand"]
 
 
+def test_histories_read_columns_of_the_log_alone() -> None:
+    told = config(field("hour", "context")).model_dump(mode="json")
+    told["retrieve"] |= {"events": ["time", "other", "hour"], "channels": {"hstu": {}}}
+    assert kept_columns(Config.model_validate(told), LOG, ["other"], ["other"]) == ["hour", "other"]
+    told["retrieve"]["events"] = ["othre"]
+    with pytest.raises(SchemaError, match=r"retrieve.events: column 'othre'.*did you mean 'other'"):
+        kept_columns(Config.model_validate(told), LOG, [], [])
+
+
 def test_a_column_that_is_nowhere_is_named_with_the_nearest() -> None:
     with pytest.raises(
         SchemaError, match=r"field 'brandt': column 'brandt' is in no table .*\(item\).*did you mean 'brand'"

@@ -16,8 +16,8 @@ from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
 from contracts.summaries import summary
 from contracts.summaries.train import TrainSummary
+from models.evaluation.popularity_order import popularity_order
 from serving.assembly.assemble import assemble
-from serving.assembly.popularity import popularity_order
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import TABLES, LoadedBundle
 from tests.heard_progress import heard, names

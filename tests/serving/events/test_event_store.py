@@ -77,7 +77,7 @@ def test_of_one_link_so_many_clicks_are_kept_within_a_window_and_the_others_are_
 
 
 def test_what_is_read_is_bounded_by_the_limits_and_sorted_by_nobody(store: EventStore) -> None:
-    limits = {"user": "u", "window": 1, "moment": START}
+    limits = {"user": "u", "window": 1, "moment": START, "told": True}
     steps = [step for *_, step in store.connection.execute(f"EXPLAIN QUERY PLAN {event_store.SHOWN}", limits)]
     searches = [step for step in steps if step.startswith("SEARCH events")]
     assert ["shown_to_user (user=?" in searches[0], "clicks (link=? AND at>? AND at<?" in searches[1]] == [True, True]

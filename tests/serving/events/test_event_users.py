@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.features.event_features import ToldEvents
 from serving.events.event_store import EventStore
 from serving.events.event_users import FEW, MOST_WAITING, NOT_IN_TIME, EventUsers
 from serving.request.query import Fallback, FreshUser, StageStatus
@@ -33,6 +34,20 @@ def test_clicks_and_counters_of_a_user_with_their_age(tmp_path: Path, clock: Set
     assert (found.report.name, found.report.status) == ("user", StageStatus.COMPLETE)
     assert found.report.age == pytest.approx(120, abs=1e-3)
     assert asyncio.run(users.read("stranger")).report.age is None
+
+
+def test_what_is_told_of_clicks_is_their_time_and_the_columns_of_their_impressions(
+    tmp_path: Path, clock: SetClock
+) -> None:
+    store, features = store_at(tmp_path, clock), recorded_features()
+    clock.now += 60 * SECOND
+    store.record([[shown_event("a", START), click_event("a", START + SECOND)]])
+    clock.now += 60 * SECOND
+    found = [asked(EventUsers(lambda: store_at(tmp_path, clock), features.model_copy(update={"events": events}),
+                              clock)).told for events in ((), ("time",), ("time", "place", "age"))]
+    assert found[0] == ToldEvents()
+    assert found[1] == ToldEvents([START + SECOND], {})
+    assert found[2] == ToldEvents([START + SECOND], {"place": ["top"], "age": [None]})
 
 
 def test_a_counter_waits_until_its_whole_window_is_known(tmp_path: Path, clock: SetClock) -> None:

@@ -90,3 +90,32 @@ def test_no_row_is_read_that_no_request_needs(
     assert shown.num_rows == 7
     assert min(clicks[LABEL].to_pylist()) == 1
     assert set(clicks[USER].to_pylist()) <= set(shown[USER].to_pylist())
+
+
+def test_histories_are_told_what_the_log_says_of_their_events(
+    market: Any, log: Artifacts, told_bundle: LoadedBundle, tmp_path: Path
+) -> None:
+    """Clicks of an hour after their impressions, of kinds in turn; as of the time of the request."""
+    out = Artifacts(shutil.copytree(log.out, tmp_path / "out"))
+    stamp, hour = pa.timestamp("us", "UTC"), 3600 * 10**6
+    rows = item_snapshot.events(out, [ROW, USER, ITEM, TIME, LABEL, LABEL_TIME], None, START + timedelta(hours=HOURS))
+    at = rows[TIME].cast(pa.int64()).to_numpy()
+    kinds = [("click", "order", "odd", None)[row % 4] for row in rows[ROW].to_pylist()]
+    (out.events / "day=all").mkdir(parents=True)
+    pq.write_table(pa.table({ROW: rows[ROW], "_click_time": pa.array(at + hour).cast(stamp), "kind": kinds}),
+                   out.events / "day=all" / "part.parquet")
+    tables = told_bundle.told
+    assert tables is not None
+    asked = past_requests.sample(out, market.spec, told_bundle.items, "test", 0, 20, 0, np.random.default_rng(0),
+                                 tables)
+    by_item: dict[str, set[tuple[int, int]]] = {}
+    for row, time, kind in zip(rows.to_pylist(), at.tolist(), kinds, strict=True):
+        by_item.setdefault(row[ITEM], set()).add((time + hour, {"click": 2, "order": 3}.get(kind, 1)))
+    assert any(len(request.requester.recent) for request in asked)
+    for request in asked:
+        events = request.requester.events
+        assert events is not None
+        assert events.now == request.time or not len(events.times)
+        told = zip(told_bundle.items.keys_of(request.requester.recent), events.times.tolist(),
+                   events.values[:, 0].tolist(), strict=True)
+        assert all((time, value) in by_item[item] for item, time, value in told)

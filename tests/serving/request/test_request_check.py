@@ -8,6 +8,7 @@ import pytest
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
+from contracts.features.event_features import ToldEvents
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from serving.request.query import ContextValue, PageQuery, RankQuery
 from serving.request.request_check import check, check_features, check_page
@@ -33,6 +34,12 @@ def refused(field: str, **query: object) -> str:
 def test_what_is_right_passes() -> None:
     context: dict[str, ContextValue] = {"device": "phone", "zone": 3, "member": True, "hour": 4}
     check(RankQuery("u", 10, context, ("a",), {"brand": ("x",)}, ("i",)), SERVE, SPEC, {"brand"})
+
+
+def test_a_column_of_events_that_the_bundle_does_not_read_is_refused() -> None:
+    query = RankQuery("u", 5, recent_items=("i",), told=ToldEvents(columns={"ratin": ["5"]}))
+    with pytest.raises(RequestError, match=r"retrieve.events of this bundle.*did you mean 'rating'"):
+        check(query, SERVE, SPEC, {"brand"}, event_columns=("rating",))
 
 
 @pytest.mark.parametrize("limit", [0, -1, 11])

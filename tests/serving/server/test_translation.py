@@ -11,6 +11,7 @@ import pytest
 
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
+from contracts.features.event_features import ToldEvents
 from serving.proto import sluice_pb2 as pb
 from serving.request.message_bounds import OutOfBounds
 from serving.request.query import (
@@ -48,6 +49,22 @@ def test_a_full_request_goes_over_whole() -> None:
         user="u1", limit=3, candidates=("a",), context={"hour": 7}, filters={"category": ("music", "games")},
         excluded={"brand": ("x",)}, ranges={"bid": (0.0, math.inf), "stock": (-math.inf, 2.0)},
         recent_items=("b",), rerank=False, explain=True, partial_ok=False)
+
+
+def told(times: tuple[float, ...] = (), **columns: list[str]) -> pb.RankRequest:
+    events = pb.RecentEvents(times=times, columns={name: pb.Values(values=values) for name, values in columns.items()})
+    return pb.RankRequest(user_id="u", recent_items=pb.RecentItems(item_ids=["a", "b"]), recent_events=events)
+
+
+def test_what_is_told_of_recent_items_is_one_each() -> None:
+    both = to_query(told((1.5, 0), kind=["order", ""]), SERVE).told
+    assert both == ToldEvents([1_500_000, 0], {"kind": ["order", None]})
+    assert to_query(told((math.nan, 1e300)), SERVE).told.times == [0, 0]
+    assert to_query(told(kind=["order", "click"]), SERVE).told.times == []
+    for wrong, field in ((told((1.0,)), "recent_events.times"), (told(kind=["x"] * 3), "recent_events.columns[kind]")):
+        with pytest.raises(RequestError, match="for 2 recent_items") as caught:
+            to_query(wrong, SERVE)
+        assert caught.value.field == field
 
 
 FULL = {f"f{n}": pb.Value(list=pb.ValueList(values=[pb.Value(text="a")] * 200)) for n in range(50)}  # 10,000 values

@@ -67,6 +67,13 @@ def test_the_tower_of_a_cold_user_is_computed_only_where_a_stage_reads_it(
     assert len(asked) == computed + 1
 
 
+def test_the_tower_of_a_cold_user_is_computed_where_it_retrieves_for_them(publish_bundle: Callable[..., Path]) -> None:
+    bundle = LoadedBundle.load(publish_bundle(prerank={"kind": "fscd"}, retrieve={"cold": "two_tower"}))
+    answer = Funnel(bundle).rank(RankQuery("a stranger", 5, {"device": "phone"}), Deadline(None))
+    assert not answer.degraded
+    assert "two_tower" in {item.channel for item in answer.items}
+
+
 @pytest.mark.parametrize("stage", list(STAGES))
 def test_a_stage_that_raises_is_replaced_and_says_so(
     loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, stage: str

@@ -86,6 +86,22 @@ def test_nobody_known_gets_the_popular_items(loaded: LoadedBundle) -> None:
     assert set(found.candidates.channels.tolist()) == {CHANNELS.index("popularity")}
 
 
+def test_nobody_known_gets_what_the_tower_makes_of_the_context_where_that_is_better(loaded: LoadedBundle) -> None:
+    bundle = with_quotas(loaded, cold="two_tower")
+    slates = {device: retrieve(bundle, "nobody", False, context={"device": device}) for device in ("phone", "desk")}
+    for _, vector, found in slates.values():
+        near = np.argsort(-(loaded.item_vectors @ vector), kind="stable")[: loaded.settings.retrieve.two_tower]
+        assert rows_of(found, "two_tower") == near.tolist()
+        rest = [row for row in loaded.popularity.tolist() if row not in near]
+        popular = rows_of(found, "popularity")
+        assert popular == rest[: len(popular)]
+        assert len(found.candidates) == loaded.settings.retrieve.candidates
+    first, second = (rows_of(found, "two_tower") for _, _, found in slates.values())
+    assert first != second
+    _, _, plain = retrieve(with_quotas(loaded, cold="popularity"), "nobody", context={"device": "phone"})
+    assert not rows_of(plain, "two_tower")
+
+
 def test_an_unknown_user_with_recent_items_uses_every_channel(loaded: LoadedBundle) -> None:
     _, _, found = retrieve(loaded, "nobody", recent_items=("i01", "i02"))
     assert rows_of(found, "two_tower")

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 
 from contracts.errors import DataError
+from contracts.features.event_features import ToldEvents
 from serving.users.published_users import UserRow, Version, key_of, read_row, read_version, write_row
 
 VERSION = Version(name="v", buckets=7, rows=3, published=datetime(2026, 1, 5, tzinfo=UTC))
@@ -33,6 +34,8 @@ def test_what_another_release_wrote_is_refused(told: bytes) -> None:
 def test_a_row_comes_back_with_numbers_to_the_last_bit_and_nothing_for_missing() -> None:
     row = UserRow({"rate": 0.1 + 0.2, "age": 2**60, "new": True, "tags": ["é", "b"], "none": None}, ["i1", "i2"])
     assert read_row(write_row(row).encode()) == row
+    events = ToldEvents([5, 0], {"kind": ["order", None]})
+    assert read_row(write_row(UserRow({}, ["i1", "i2"], events)).encode()).told == events
     told = write_row(UserRow({"rate": float("nan"), "price": Decimal("1.5")}, []))
     assert json.loads(told)["values"] == {"rate": None, "price": 1.5}
 

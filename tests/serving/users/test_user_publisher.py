@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from contracts.artifacts import Artifacts
+from contracts.config.stages import Retrieve
 from contracts.errors import ConfigError, DataError
+from contracts.features.event_features import ToldEvents
 from serving.users.published_users import Version, key_of, read_row
 from serving.users.user_publisher import publish_users
 from serving.users.user_tables import Found
-from tests.serving.conftest import Market
+from tests.serving.conftest import Market, told_users, write_table
 from tests.serving.running_redis import needs_redis
 from tests.serving.user_stores import EmbeddedStore, RedisStore, UserStore
 
@@ -52,6 +54,20 @@ def test_every_user_of_the_run_has_its_row(store: UserStore, trained: Artifacts,
         row = read_row(one.row)
         assert row.values == {name: market.users[name][number] for name in ("taste", "visits", "history")}
         assert row.recent == market.users["_recent_items"][number]
+
+
+def test_what_is_told_of_histories_goes_along(store: UserStore, market: Market, tmp_path: Path) -> None:
+    out = Artifacts(tmp_path / "out")
+    users = told_users(market, Retrieve.model_validate({"events": ["time", "kind"], "channels": {"sasrec": {}}}))
+    write_table(out.online_users, users)
+    out.encoding.mkdir(parents=True)
+    market.spec.write(out.encoding)
+    publish_users(out, store.place)
+    number = 4
+    _, (one,) = found(store, [users["_user"][number]])
+    assert one.row is not None
+    kinds = users["_recent_value_kind"][number]
+    assert read_row(one.row).told == ToldEvents(users["_recent_times"][number], {"kind": kinds})
 
 
 def test_a_version_replaces_the_one_before(store: UserStore, trained: Artifacts) -> None:

@@ -8,7 +8,7 @@ import pytest
 from contracts.summaries.days import PlatformDay
 from contracts.summaries.demo import SlateEvaluation, SlateShares, StageLosses
 from contracts.summaries.run import EvaluatedRanker, RunSummary
-from contracts.summaries.train import ChannelRecall, ChannelsSummary
+from contracts.summaries.train import ChannelRecall, ChannelsSummary, ChannelSummary
 from sluice.report import plots
 from tests.sluice import run_records as records
 from tests.sluice.airflow_demo.planned_days import planned_days
@@ -27,6 +27,15 @@ DAY = PlatformDay(day=8, share_of_oracle={"updates itself": 0.8}, standard_error
 MODELS = records.trained().models
 SETTINGS = records.federated().settings
 LEAKS = records.leaks()
+
+
+def channel(slices: dict[str, dict[str, float]]) -> ChannelSummary:
+    return ChannelSummary(seconds=1, rows_per_second=1, rounds=1, actions=9, users=3, items=4, validation_targets=2,
+                          recall_at_10=0.5, recall_at_100=0.7, ndcg_at_10=0.4, recall_by=slices)
+
+
+SLICED = {name: channel({"history": {"1-4": 0.2, "5-9": share}, "popularity": {"head": share}})
+          for name, share in (("sasrec", 0.5), ("item_cosine", 0.3))}
 DRAWN = {
     "models": plots.model_bars(MODELS),
     "reliability": plots.reliability(records.curves().reliability),
@@ -35,6 +44,7 @@ DRAWN = {
     "days": plots.day_lines([DAY, DAY.model_copy(update={"day": 9})]),
     "days under Airflow": plots.demo_days(planned_days()),
     "channels": plots.channel_bars(CHANNELS),
+    "slices": plots.channel_slices(SLICED),
     "slates": plots.slate_bars(SLATE),
     "losses": plots.stage_losses(SLATE.loss),
     "fields": plots.field_bars(LEAKS.fields, LEAKS.suspected),
@@ -66,6 +76,7 @@ def test_what_is_not_there_is_not_drawn() -> None:
     nothing = [
         plots.model_bars({}), plots.reliability(None), plots.training_curves({}), plots.federated_curves({}),
         plots.demo_days(()), plots.day_lines(()), plots.channel_bars(None), plots.slate_bars(None),
+        plots.channel_slices({}), plots.channel_slices({"ease": channel({})}),
         plots.stage_losses(None),
         plots.field_bars({}, ()), plots.value_rates(()), plots.prerank_frontier(None), plots.heat_maps({}, []),
         plots.job_seconds(RunSummary(name="x")),
@@ -93,3 +104,10 @@ def test_only_the_fields_that_say_most_are_shown_and_the_suspected_come_first() 
     assert three.count(plots.ALARM) == first.count(plots.ALARM)
     assert three.count(plots.ACCENT) == 2
     assert 'fill="url(#' in first or "fill: url(#" in first  # hatched: not told by its colour alone
+
+
+def test_slices_are_named_with_every_model_that_has_them() -> None:
+    text = plots.channel_slices({**SLICED, "als": channel({})})
+    for named in ("sasrec", "item cosine", "actions known when asked", "third of the training actions", "5-9"):
+        assert f"<!-- {named}" in text or f"{named} -->" in text
+    assert "<!-- als -->" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from serving.assembly.popularity import popularity_order
+from models.evaluation.popularity_order import popularity_order
 
 
 def test_the_order_is_that_of_the_smoothed_click_rate() -> None:
