@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from models.evaluation.cold_recall import LEAST, cold_recall
+from models.evaluation import cold_recall
+from models.evaluation.cold_recall import LEAST
 from models.evaluation.popularity_order import popularity_order
 from models.evaluation.retrieval_recall import Catalogue
 from models.examples.batches import ExampleSet
@@ -26,6 +28,10 @@ class HourTower:
     def user_vector(self, request):
         assert (request.ids[:, 0] == 1).all()
         return torch.eye(GROUPS)[(6 * request.dense[:, 0] + 12).round().long()]  # as the spec scales it
+
+
+def measured(*asked: Any) -> Any:
+    return cold_recall.cold_recall(*asked)
 
 
 @pytest.fixture
@@ -49,7 +55,7 @@ def windows(columns, write, spec, folder, by_hour: bool, new_users: int = 0) -> 
 
 def test_the_tower_is_better_where_the_context_says_what_is_clicked(columns, write, spec, tmp_path, catalogue):
     train, validation = windows(columns, write, spec, tmp_path, by_hour=True)
-    found = cold_recall(HourTower(), catalogue, train, validation, Nobody.of(spec), 10, 10)
+    found = measured(HourTower(), catalogue, train, validation, Nobody.of(spec), 10, 10)
     assert (found.clicks, found.new_users, found.k, found.better) == (1000, False, 3, "two_tower")
     clicked, hour = validation.column("item")[:1000], validation.column("hour")[:1000]
     scores = catalogue.vectors.numpy() @ np.eye(GROUPS)[hour.astype(int)].T
@@ -62,9 +68,9 @@ def test_popularity_is_better_where_the_context_says_nothing_and_fills_what_the_
     columns, write, spec, tmp_path, catalogue
 ):
     train, validation = windows(columns, write, spec, tmp_path, by_hour=False)
-    tower = HourTower()
+    tower: Any = HourTower()
     tower.user_vector = lambda request: torch.eye(GROUPS)[torch.zeros(len(request.ids), dtype=torch.int64)]
-    found = cold_recall(tower, catalogue, train, validation, Nobody.of(spec), 3, 1)
+    found = measured(tower, catalogue, train, validation, Nobody.of(spec), 3, 1)
     item, label = train.column("item"), train.column("_label")
     shown, clicks = (np.bincount(item, weights=weights, minlength=ITEMS + 2)[2:].astype(float)
                      for weights in (np.ones(len(item)), label))
@@ -81,11 +87,11 @@ def test_new_users_are_asked_for_alone_where_there_are_enough(columns, write, sp
     for new, clicks in ((LEAST, LEAST), (LEAST - 1, 1000)):
         folder = tmp_path / str(new)
         train, validation = windows(columns, write, spec, folder, by_hour=True, new_users=new)
-        found = cold_recall(HourTower(), catalogue, train, validation, Nobody.of(spec), 10, 10)
+        found = measured(HourTower(), catalogue, train, validation, Nobody.of(spec), 10, 10)
         assert (found.clicks, found.new_users) == (clicks, new == LEAST)
 
 
 def test_a_window_without_known_clicks_says_nothing(columns, write, spec, tmp_path, catalogue):
     train, validation = windows(columns, write, spec, tmp_path, by_hour=True)
     none = SimpleNamespace(column=lambda name: validation.column(name) * 0, batches=validation.batches)
-    assert cold_recall(HourTower(), catalogue, train, none, Nobody.of(spec), 10, 10) is None
+    assert measured(HourTower(), catalogue, train, none, Nobody.of(spec), 10, 10) is None

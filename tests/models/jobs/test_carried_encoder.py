@@ -75,16 +75,20 @@ def test_states_of_items_that_both_know_are_the_parents_and_new_items_stay_new(t
     assert start.figures.anew == ()
 
 
+def told(network: SequenceEncoder, place: int) -> torch.Tensor:
+    return network.get_parameter(f"told.{place}.weight")
+
+
 def test_values_of_columns_go_over_by_their_keys_and_gaps_as_they_are(tmp_path):
     old, network = drawn(6, (34, 4)), drawn(6, (34, 4))
     parent = parent_of(tmp_path, old, OLD, ("time", "kind"), ["click", "order"])
     CarriedEncoder(parent, "sasrec", log_of(NEW, True, ["order", "view"]))(network)
-    assert torch.equal(network.told[0].weight, old.told[0].weight)
-    assert torch.equal(network.told[1].weight[2], old.told[1].weight[3])  # order
-    assert not torch.equal(network.told[1].weight[3], old.told[1].weight[2])  # view is new
+    assert torch.equal(told(network, 0), told(old, 0))
+    assert torch.equal(told(network, 1)[2], told(old, 1)[3])  # order
+    assert not torch.equal(told(network, 1)[3], told(old, 1)[2])  # view is new
     alone = drawn(6, (4,))
     CarriedEncoder(parent, "sasrec", log_of(NEW, False, ["order", "view"]))(alone)
-    assert torch.equal(alone.told[0].weight[2], old.told[1].weight[3])
+    assert torch.equal(told(alone, 0)[2], told(old, 1)[3])
 
 
 def test_another_shape_starts_cold(tmp_path):

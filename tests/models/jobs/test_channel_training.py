@@ -74,6 +74,7 @@ def test_parity_rows_tell_of_events_what_training_read_and_another_telling_is_tr
     made = train_channel("sasrec", Channel(settings=SMALL), log, tmp_path, 0)
     assert len(vocabulary.read(tmp_path, "event_kind")) == 2
     rows, train = pq.read_table(tmp_path / CHANNEL_PARITY).to_pylist(), log.split.train
+    assert train.times is not None
     assert rows[0][ASKED] == train.times.max()
     assert rows[0][RECENT_TIMES] == train.times[:train.lengths[0]][::-1].tolist()
     texts = {2: "click", 3: "order", 1: None}

@@ -110,7 +110,7 @@ def test_histories_are_told_what_the_log_says_of_their_events(
                                  tables)
     by_item: dict[str, set[tuple[int, int]]] = {}
     for row, time, kind in zip(rows.to_pylist(), at.tolist(), kinds, strict=True):
-        by_item.setdefault(row[ITEM], set()).add((time + hour, {"click": 2, "order": 3}.get(kind, 1)))
+        by_item.setdefault(row[ITEM], set()).add((time + hour, {"click": 2, "order": 3}.get(kind or "", 1)))
     assert any(len(request.requester.recent) for request in asked)
     for request in asked:
         events = request.requester.events

@@ -17,7 +17,7 @@ from serving.request.request_features import Requester, RequestFeatures, block
 from serving.stages.retrieval import RetrievalStage, Retrieved, distinct
 
 
-def with_quotas(bundle: LoadedBundle, **quotas: int | bool | dict[str, dict[str, int]]) -> LoadedBundle:
+def with_quotas(bundle: LoadedBundle, **quotas: int | bool | str | dict[str, dict[str, int]]) -> LoadedBundle:
     retrieve = Retrieve.model_validate({**bundle.settings.retrieve.model_dump(), **quotas})
     return replace(bundle, settings=bundle.settings.model_copy(update={"retrieve": retrieve}))
 
