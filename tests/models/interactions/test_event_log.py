@@ -82,9 +82,12 @@ def test_columns_are_told_as_text_by_the_values_of_training(tmp_path):
     pq.write_table(pq.read_table(path).append_column("stars", stars), path)
     log = read(out, repeat=False, gaps=True, columns=["stars"])
     assert log.columns["stars"].keys().to_pylist() == ["4", "5"]
-    assert log.split.train.told.gaps
-    assert log.split.train.told.values.tolist() == [[2], [3], [3]]  # ann: a, b; bob: a
-    assert log.split.validation.targets.told.values.tolist() == [[1]]
+    train, targets = log.split.train.told, log.split.validation.targets.told
+    assert train is not None
+    assert targets is not None
+    assert train.gaps
+    assert train.values.tolist() == [[2], [3], [3]]  # ann: a, b; bob: a
+    assert targets.values.tolist() == [[1]]
     assert read(out, repeat=False).split.train.told is None
     with pytest.raises(DataError, match=r"'moons' of retrieve\.events"):
         read(out, repeat=False, columns=["moons"])

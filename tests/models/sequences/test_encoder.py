@@ -29,7 +29,7 @@ def test_an_encoder_that_is_told_of_events_starts_as_one_that_is_not():
     told.load_state_dict(plain.state_dict() | {name: one for name, one in told.state_dict().items() if "told" in name})
     items, events = torch.tensor([[3, 4, 0]]), torch.tensor([[[2, 4], [6, 3], [0, 0]]])
     assert torch.equal(told(items, events), plain(items))
-    torch.nn.init.normal_(told.told[1].weight)
+    torch.nn.init.normal_(told.get_parameter("told.1.weight"))
     assert not torch.allclose(told(items, events), plain(items))
     assert torch.equal(told(items), told(items, (items > 0)[:, :, None].expand(1, 3, 2).long()))  # all unknown
 
