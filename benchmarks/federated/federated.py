@@ -34,9 +34,9 @@ from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.privacy import privacy_cost
 from federated.privacy.index_policy import POLICIES
-from federated.protocol.byte_count import ByteCount, predicted
 from federated.protocol.plan import Plan
 from federated.protocol.round_server import RoundServer
+from federated.rounds.byte_count import ByteCount, predicted
 from federated.secure_aggregation.identity import Identity
 
 PUBLISHED = {"cpp1": 1.76, "cpp2": 2.33, "cpp3": 2.78, "cpp4": 3.40, "cpp5": 5.57}

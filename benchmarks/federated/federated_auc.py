@@ -15,10 +15,11 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
+from contracts.progress import OnProgress
 from contracts.summaries.federated import FederatedFigures, RoundFigures, SettingFigures
 from federated.clients import client_files, prepare
 from federated.clients.row_space import RowSpace
-from federated.jobs.simulate import OnProgress, simulate_settings
+from federated.jobs.simulate import simulate_settings
 from federated.rounds.setting_figures import side_by_side
 from sluice.run import jobs
 from sluice.run.progress import show_progress

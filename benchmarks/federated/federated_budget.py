@@ -27,7 +27,7 @@ from contracts.config.config import Config, load
 from contracts.config.federated import FederatedOverrides
 from federated.jobs.simulate import aucs
 from federated.rounds.public_setup import public_setup
-from federated.rounds.training import BEST
+from federated.rounds.run_folder import BEST
 from models.examples.batches import ExampleSet
 
 SETTINGS, EPOCHS, RATES = ("cpp2-none-holders", "fedavg"), (1, 5), (0.3, 1.0)

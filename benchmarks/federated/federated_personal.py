@@ -32,7 +32,7 @@ from federated.clients.personal_head import HeadSettings
 from federated.clients.prepare import SamplesByUser
 from federated.rounds.personal_scores import logits
 from federated.rounds.public_setup import PublicSetup, public_setup
-from federated.rounds.training import BEST
+from federated.rounds.run_folder import BEST
 from models.evaluation.metrics import auc, gauc
 from models.examples.batches import Batch, ExampleSet
 

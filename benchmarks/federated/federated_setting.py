@@ -124,7 +124,7 @@ def _handler(phase: Phase, clients: list[RoundClient]) -> Callable[[FlowerMessag
         memory = from_records(context.state, MEMORY) if MEMORY in context.state else {}
         client = clients[int(context.node_config["partition-id"])]
         reply, memory = client.handle(phase, from_records(message.content), memory)
-        context.state[MEMORY] = to_records(memory).array_records[ARRAYS]
+        context.state[MEMORY] = to_records(memory)[ARRAYS]
         return FlowerMessage(to_records(reply), reply_to=message)
 
     return handle

@@ -30,8 +30,8 @@ from contracts.config.simulation import Simulation
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.privacy.index_policy import POLICIES
-from federated.protocol.byte_count import ByteCount
 from federated.protocol.plan import Plan
+from federated.rounds.byte_count import ByteCount
 from federated.rounds.training import FederatedRun
 from federated.secure_aggregation.identity import Identity
 from pipelines.marketplace.click_stream import show

@@ -119,6 +119,10 @@ class Federated(Section):
         0.8, gt=0, le=1, description="share of the nodes asked: once so many have answered, a phase of a deployment "
                                      "waits as long again, at least 5 seconds, and closes"
     )
+    overlap_rounds: bool = Field(
+        True, description="in a deployment with masks: a round is prepared (keys, shares, union) while the one before "
+                          "trains and is opened, and clients remember both; never with averaging latest"
+    )
     overrides: dict[str, FederatedOverrides] = Field(
         {}, description="setting -> values of its own, as in [federated.overrides.fedavg]"
     )

@@ -17,9 +17,10 @@ from safetensors.numpy import load, save
 from contracts.atomic_write import durable
 from contracts.errors import ProtocolError
 from federated.clients import client_files
-from federated.device.eligibility import Eligible, always, require_eligible
+from federated.device.eligibility import always
 from federated.device.own_client import client_of
 from federated.protocol.messages import RUN, Message, Phase
+from federated.protocol.round_client import Eligible
 from federated.rounds.public_setup import public_setup
 
 
@@ -40,8 +41,7 @@ class Device:
     def handle(self, phase: Phase, message: Message) -> Message:
         """The reply; what the client remembers is on the disk before it leaves. Raises ProtocolError on a refusal."""
         remembered = self._of_its_run(phase, message)
-        require_eligible(self._eligible, message, remembered)
-        reply, memory = self._client.handle(phase, message, remembered)
+        reply, memory = self._client.handle(phase, message, remembered, self._eligible)
         with durable(self._memory) as draft:
             draft.write_bytes(save({name: np.asarray(value, order="C") for name, value in memory.items()}))
         return reply

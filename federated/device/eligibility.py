@@ -8,16 +8,10 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from collections.abc import Callable
 
-import numpy as np
+from federated.protocol.round_client import Eligible
 
-from contracts.errors import ProtocolError
-from federated.protocol.messages import ROUND, Message
-
-Eligible = Callable[[], bool]
 COMMAND_SECONDS = 10.0
-NO_ROUND: np.ndarray = np.empty(0)
 
 
 def always() -> bool:
@@ -37,11 +31,3 @@ def by_command(command: str) -> Eligible:
         return done.returncode == 0
 
     return eligible if words else always
-
-
-def require_eligible(eligible: Eligible, message: Message, memory: Message) -> None:
-    """Raises ProtocolError where the message begins another round than the one that is remembered, and the client does
-    not take part now."""
-    begins = ROUND not in memory or not np.array_equal(message.get(ROUND, NO_ROUND), memory[ROUND])
-    if begins and not eligible():
-        raise ProtocolError("this client takes part in no round now, as its owner's check says; refused")

@@ -28,7 +28,7 @@ def client_of(setup: PublicSetup, folder: Path, number: int) -> RoundClient:
     if setting in COUNTING:
         return RoundClient(plan, _counting(setup, folder, number), None, identity=identity)
     own = client_files.read_client(folder, number)
-    answers = FirstAnswers(client_files.memory(folder, number) / "answers", setup.names)
+    answers = FirstAnswers(client_files.memory(folder, number) / "answers", lambda: setup.names)
     memory = client_files.client(folder, number) / f"gradient-{setting}.safetensors"
     gradients = GradientStore(memory, plan.dense, plan.width) if plan.rule == "latest" else None
     trainer_of = ClientTrainer(setup.space, config, local_settings(setting, config), own, number)

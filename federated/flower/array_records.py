@@ -1,7 +1,8 @@
 """Named arrays as one of Flower's records, and back: what came over the wire is measured before it is decoded.
 
-A message is one array of Flower's, whose bytes are all of the message's: to Flower an array is an object with parts of
-its own, each of which is pushed and pulled by itself.
+To Flower an array is an object with parts of its own, each of which is pushed and pulled by itself, five times from one
+end to the other. So a message is one value, whose bytes are all of the message's: up to SMALL of them in a record that
+has no parts, more in one array, which goes in parts of some MiB.
 
     for each array: bytes of its name (u16), its name, bytes of its file (u32), its file
 
@@ -19,7 +20,7 @@ from math import prod
 from struct import Struct
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from contracts.errors import ProtocolError
 from federated.protocol.messages import Message
@@ -27,6 +28,7 @@ from federated.protocol.messages import Message
 ARRAYS, PACKED = "arrays", "packed"
 NAME, FILE = Struct("<H"), Struct("<I")
 MOST_ARRAYS, MOST_AXES = 64, 4
+SMALL = 1 << 20
 MAGIC, HEADER_BYTES = b"\x93NUMPY\x01\x00", 4096
 HEADER = re.compile(
     rb"\{'descr': '([<|][uif][1248]|\|b1)', 'fortran_order': False, 'shape': "
@@ -34,15 +36,33 @@ HEADER = re.compile(
 
 
 def to_records(message: Mapping[str, np.ndarray]) -> RecordDict:
-    """Named arrays as one ArrayRecord."""
+    """Named arrays as one record."""
     return records_of({name: _file(value) for name, value in message.items()})
 
 
 def records_of(files: Mapping[str, bytes]) -> RecordDict:
-    """Named files as one ArrayRecord of one array."""
-    packed = b"".join(NAME.pack(len(name.encode())) + name.encode() + FILE.pack(len(file)) + file
-                      for name, file in files.items())
-    return RecordDict({ARRAYS: ArrayRecord({PACKED: Array("uint8", (len(packed),), "numpy.ndarray", packed)})})
+    """Named files as one record."""
+    return RecordDict({ARRAYS: record_of(b"".join(
+        NAME.pack(len(name.encode())) + name.encode() + FILE.pack(len(file)) + file for name, file in files.items()))})
+
+
+def record_of(packed: bytes) -> ArrayRecord | ConfigRecord:
+    """A message's bytes as one value."""
+    if len(packed) <= SMALL:
+        return ConfigRecord({PACKED: packed})
+    return ArrayRecord({PACKED: Array("uint8", (len(packed),), "numpy.ndarray", packed)})
+
+
+def packed_in(records: RecordDict, name: str = ARRAYS) -> bytes:
+    """The inverse of `record_of`. Raises ProtocolError on anything else."""
+    record = records.get(name)
+    if isinstance(record, ConfigRecord | ArrayRecord) and list(record) == [PACKED]:
+        value = record[PACKED]
+        if isinstance(value, bytes):
+            return value
+        if isinstance(value, Array):
+            return value.data
+    raise ProtocolError(f"a message has no record {name!r} of one value; it has {sorted(records)[:MOST_ARRAYS]}")
 
 
 def from_records(records: RecordDict, name: str = ARRAYS) -> Message:
@@ -52,9 +72,7 @@ def from_records(records: RecordDict, name: str = ARRAYS) -> Message:
 
 def files_in(records: RecordDict, name: str = ARRAYS) -> dict[str, bytes]:
     """The inverse of `records_of`. Raises ProtocolError on anything else."""
-    if name not in records.array_records or list(records.array_records[name]) != [PACKED]:
-        raise ProtocolError(f"a message has no record {name!r} of one array; it has {sorted(records)[:MOST_ARRAYS]}")
-    data, files, at = records.array_records[name][PACKED].data, dict[str, bytes](), 0
+    data, files, at = packed_in(records, name), dict[str, bytes](), 0
     while at < len(data):
         if len(files) == MOST_ARRAYS:
             raise ProtocolError(f"a message has more than {MOST_ARRAYS} arrays; {MOST_ARRAYS} are the most; refused")

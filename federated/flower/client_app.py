@@ -20,7 +20,7 @@ from flwr.common.constant import ErrorCode
 
 from contracts.errors import ProtocolError
 from federated.clients import client_files
-from federated.device.eligibility import by_command, require_eligible
+from federated.device.eligibility import by_command
 from federated.device.own_client import OwnClients
 from federated.flower.array_records import ARRAYS, from_records, to_records
 from federated.flower.flower_exchange import QUERY, SETTING, message_type
@@ -66,9 +66,9 @@ def _reply(clients: OwnClients, phase: Phase, message: FlowerMessage, context: C
         raise ProtocolError(f"setting {setting!r} has no masks, and whoever starts a run names the setting; this node "
                             f"takes part in it with --node-config '{UNMASKED}=true' alone; refused")
     memory = from_records(context.state, remembered) if remembered in context.state else {}
-    require_eligible(by_command(str(context.node_config.get(ELIGIBLE, ""))), received, memory)
-    reply, memory = client.handle(phase, received, memory)
-    context.state[remembered] = to_records(memory).array_records[ARRAYS]
+    eligible = by_command(str(context.node_config.get(ELIGIBLE, "")))
+    reply, memory = client.handle(phase, received, memory, eligible)
+    context.state[remembered] = to_records(memory)[ARRAYS]
     return FlowerMessage(to_records(reply), reply_to=message)
 
 

@@ -18,12 +18,13 @@ from contracts.errors import ProtocolError
 from federated.flower.array_records import from_records, to_records
 from federated.flower.seats import Seats
 from federated.flower.stragglers import Closing, at_once, gathered
-from federated.protocol.byte_count import ByteCount
-from federated.protocol.messages import ROUND, Message, Phase, text
+from federated.protocol.messages import ROUND, Message, Phase, parted_phases, text
+from federated.rounds.byte_count import ByteCount
 
 TRAIN, QUERY, SETTING = "train", "query", "setting"
 SECRET_BYTES = 8
 Note = Callable[[str], None]
+Kind = tuple[Phase, ...]  # what a client is asked in a message: two phases where rounds overlap
 
 
 def message_type(phase: Phase) -> str:
@@ -49,8 +50,8 @@ class FlowerExchange:
         self.grid, self.nodes, self.timeout, self.counted, self.note = grid, nodes, timeout, counted, note
 
     def __call__(self, phase: Phase, messages: Mapping[int, Message]) -> Iterator[tuple[int, Message]]:
-        asked, taken = dict[str, int](), set[int]()
-        for reply in self._replies(self._packed(phase, messages, asked)):
+        asked, taken = dict[str, tuple[int, Kind]](), set[int]()
+        for reply in self._replies(self._packed(phase, messages, asked), lambda group: asked[group][1]):
             client = self._asked(phase, asked, reply)
             if client is None or client in taken:
                 continue
@@ -60,13 +61,13 @@ class FlowerExchange:
                 yield client, message
 
     def _packed(
-        self, phase: Phase, messages: Mapping[int, Message], asked: dict[str, int]
+        self, phase: Phase, messages: Mapping[int, Message], asked: dict[str, tuple[int, Kind]]
     ) -> Iterator[FlowerMessage]:
-        """Each as it is sent; `asked` says whose a reply to it is."""
+        """Each as it is sent; `asked` says whose a reply to it is, and about which phases."""
         for number, phase_message in messages.items():
-            message = {**phase_message, **self._named}
-            group = f"{message[ROUND]} {secrets.token_hex(SECRET_BYTES)}"
-            asked[group] = number
+            parts, message = parted_phases(phase, phase_message), {**phase_message, **self._named}
+            group = f"{next(iter(parts.values()))[ROUND]} {secrets.token_hex(SECRET_BYTES)}"
+            asked[group] = number, tuple(parts)
             flower = FlowerMessage(
                 content=to_records(message), message_type=message_type(phase), dst_node_id=self.nodes[number],
                 group_id=group,
@@ -74,15 +75,15 @@ class FlowerExchange:
             self.counted.add(phase, "down", message, wire_bytes(flower))
             yield flower
 
-    def _replies(self, sent: Iterable[FlowerMessage]) -> Iterator[FlowerMessage]:
+    def _replies(self, sent: Iterable[FlowerMessage], kind: Callable[[str], Kind]) -> Iterator[FlowerMessage]:
         if self._closing is None:
             return at_once(self.grid, sent)
-        return gathered(self.grid, sent, self.timeout, self._closing)
+        return gathered(self.grid, sent, self.timeout, self._closing, lambda message: kind(message.metadata.group_id))
 
-    def _asked(self, phase: Phase, asked: Mapping[str, int], reply: FlowerMessage) -> int | None:
+    def _asked(self, phase: Phase, asked: Mapping[str, tuple[int, Kind]], reply: FlowerMessage) -> int | None:
         received, of = reply.metadata.message_type, reply.metadata.group_id
         if of in asked and received == message_type(phase):
-            return asked[of]
+            return asked[of][0]
         self.note(f"{phase}: node {reply.metadata.src_node_id} replies to {received} of round {of.split(' ')[0]}, too "
                   "late or to another's message; left out")
         return None

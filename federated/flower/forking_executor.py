@@ -2,8 +2,8 @@
 
 Flower starts a Python process for every message, which imports torch and this package before it does anything: seconds
 of a core, nine times a round. Here a fork server (multiprocessing's) imports them once; a message then costs a fork.
-What is forked is still a process of its own: it ends with its message and shares no memory with the next. The archive
-of a run is unpacked once and not for every message, which is three hundred files.
+What is forked is still a process of its own: it ends with its message and shares no memory with the next. Where the
+node says that it has a message (federated/flower/supernode.py) nobody waits for the next look.
 
 A module that is imported already is not imported again from what a run ships, so a node handles messages by the code
 that is installed on it. That is no defence: what is imported later may still come from the run.
@@ -11,10 +11,11 @@ that is installed on it. That is no defence: what is imported later may still co
 
 from __future__ import annotations
 
-import hashlib
 import os
+import select
+import time
 from multiprocessing import active_children, get_context
-from pathlib import Path
+from types import SimpleNamespace
 
 from flwr.cli.install import install_from_fab
 from flwr.supercore.cli.flower_superexec import flower_superexec
@@ -22,17 +23,16 @@ from flwr.supercore.constant import TaskType
 from flwr.supercore.superexec import run_superexec
 from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResult, SubprocessExecutor
 from flwr.supercore.tls import validate_and_resolve_root_certificates
-from flwr.supercore.utils import get_flwr_home
 from flwr.supernode.runtime import run_clientapp as runtime
 
-from contracts.atomic_write import durable
+from federated.flower.archives import unpacked
 from federated.flower.object_pulls import ask_sooner
 
 NAME = "federated.flower.forking_executor"  # `__name__` is `__main__` where it is started
 # Each fork runs the main module again, so what that imports is here, too; the last two are imported on first use.
 PRELOADED = ["federated.flower.client_app", NAME, runtime.__name__, "httpcore", "numpy.ma"]
-UNPACKED = "unpacked"
-POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 0.2
+POLL, POLL_SECONDS = "FLWR_SUPEREXEC_TASK_POLL_INTERVAL", 1.0
+WOKEN_BY, MOST_READ = "SLUICE_WOKEN_BY", 64  # an inherited pipe's number
 
 
 class ForkingExecutor(SubprocessExecutor):
@@ -64,23 +64,20 @@ def handle(spec: ExecutionSpec) -> None:
     )
 
 
-def unpacked(archive: bytes, install_dir: Path | None = None, skip_prompt: bool = False) -> Path:
-    """Where Flower has unpacked and checked the archive, the first time that it is asked for on this node."""
-    known = get_flwr_home() / UNPACKED / hashlib.sha256(archive).hexdigest()
-    if known.exists() and (there := Path(known.read_text(encoding="utf-8"))).is_dir():
-        return there
-    there = install_from_fab(archive, install_dir, skip_prompt)
-    known.parent.mkdir(parents=True, exist_ok=True)
-    with durable(known) as draft:
-        draft.write_text(str(there), encoding="utf-8")
-    return there
-
-
 def main() -> None:
-    """`flower-superexec` with its own arguments, and this executor."""
+    """`flower-superexec` with its own arguments, and this executor, which looks for a task when its node has one."""
     os.environ.setdefault(POLL, str(POLL_SECONDS))
-    vars(run_superexec)["get_executor"] = lambda *_, **__: ForkingExecutor()
+    module = vars(run_superexec)
+    module["get_executor"] = lambda *_, **__: ForkingExecutor()
+    if woken := os.environ.pop(WOKEN_BY, ""):
+        module["time"] = SimpleNamespace(sleep=lambda seconds: wait(int(woken), seconds))
     flower_superexec()
+
+
+def wait(pipe: int, seconds: float) -> None:
+    """Until something comes through the pipe, or so long."""
+    if select.select([pipe], [], [], seconds)[0] and not os.read(pipe, MOST_READ):
+        time.sleep(seconds)  # the node has ended
 
 
 if __name__ == "__main__":

@@ -32,14 +32,15 @@ from federated.flower.object_pulls import ask_sooner
 from federated.flower.reply_guard import guard
 from federated.flower.seats import Seats
 from federated.flower.stragglers import Closing
-from federated.protocol.byte_count import ByteCount, both_ways, mean_of_rounds
+from federated.rounds.byte_count import ByteCount, both_ways, mean_of_rounds
 from federated.rounds.client_evaluation import count_scores, together
 from federated.rounds.personal_scores import figures
 from federated.rounds.public_setup import PublicSetup, public_setup
+from federated.rounds.run_folder import BEST
 from federated.rounds.score_histograms import AT_THE_END, COUNTED, Histograms
 from federated.rounds.setting_figures import privacy_of, round_line, warnings_of
 from federated.rounds.settings import COUNTING, HISTOGRAMS, PERSONAL, SCORES, server_optimizer
-from federated.rounds.training import BEST, FederatedRun
+from federated.rounds.training import FederatedRun
 
 LOG = logging.getLogger(__name__)
 WAIT_SECONDS = 120.0
@@ -132,7 +133,7 @@ def started(setup: PublicSetup, seats: Seats, folder: Path) -> FederatedRun:
             seats.grid, seats, federated.timeout, counted, LOG.warning, closing=seats.closing),
         population=len(seats.published), folder=folder, seed=seed, rows=rows, dense=dense,
         largest_heat=federated.largest_heat, cohorts=federated.cohorts, available=_available(setup, seats),
-        counted=counted, optimizer=server_optimizer(setup.setting, setup.config),
+        counted=counted, optimizer=server_optimizer(setup.setting, setup.config), overlap=setup.plan.overlap,
     )
     training.count_population(seats.there())
     return training

@@ -10,7 +10,8 @@ has closed are not fetched.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import ceil
@@ -34,26 +35,32 @@ class Closing:
 
 
 def gathered(
-    grid: Grid, messages: Iterable[Message], timeout: float | None, closing: Closing, together: int = SENT_TOGETHER
+    grid: Grid, messages: Iterable[Message], timeout: float | None, closing: Closing,
+    kind: Callable[[Message], Hashable] = lambda message: None, together: int = SENT_TOGETHER,
 ) -> Iterator[Message]:
-    """The replies that come in time, in the order in which they do."""
+    """The replies that come in time, in the order in which they do. Messages of different `kind` ask for different
+    things; of each there are to be enough."""
     started = looked = time.monotonic()
-    end, sent, missing = float("inf") if timeout is None else timeout, 0, set[str]()
+    end, missing, kinds = float("inf") if timeout is None else timeout, set[str](), dict[str, Hashable]()
     for few in parts(messages, together):
-        names = {name for name in grid.push_messages(few) if name}
-        sent, missing = sent + len(names), missing | names
+        names = {name: kind(message) for name, message in zip(grid.push_messages(few), few, strict=True) if name}
+        missing, kinds = missing | names.keys(), kinds | names
         if time.monotonic() - looked >= closing.poll:
             yield from _come(grid, missing)
             looked = time.monotonic()
-    least, enough = sent - ceil(closing.enough * sent), False
+    sent, enough = Counter(kinds.values()), False
     while missing:
         yield from _come(grid, missing)
         passed = time.monotonic() - started
-        if not enough and len(missing) <= least:
+        if not enough and _few(Counter(kinds[name] for name in missing), sent, closing.enough):
             enough, end = True, min(end, passed + max(passed, closing.grace))
         if passed > end:
             break
         time.sleep(closing.poll if missing else 0.0)
+
+
+def _few(missing: Counter[Hashable], sent: Counter[Hashable], enough: float) -> bool:
+    return all(count <= sent[kind] - ceil(enough * sent[kind]) for kind, count in missing.items())
 
 
 def at_once(grid: Grid, messages: Iterable[Message], together: int = SENT_TOGETHER) -> Iterator[Message]:

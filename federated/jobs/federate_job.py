@@ -16,17 +16,18 @@ from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
+from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.federated import FederateSummary, SettingFigures
 from federated.clients import prepare
 from federated.jobs import model_parts
-from federated.jobs.simulate import OnProgress, counted, simulate_settings
+from federated.jobs.simulate import counted, simulate_settings
 from federated.rounds.client_evaluation import together
 from federated.rounds.public_setup import PublicSetup, public_setup
+from federated.rounds.run_folder import BEST
 from federated.rounds.score_histograms import COUNTED, Histograms
 from federated.rounds.setting_figures import ledger_figures, side_by_side
 from federated.rounds.settings import HISTOGRAMS
-from federated.rounds.training import BEST
 from models.tracking.tracking import Tracker
 
 FOLDER = "federated"

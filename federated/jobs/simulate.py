@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from contracts.artifacts import LABEL, Artifacts
 from contracts.bundle.bundle import load_weights
 from contracts.config.config import Config
 from contracts.errors import ConfigError, RoundAbandoned
+from contracts.progress import OnProgress
 from contracts.summaries.federated import SettingFigures
 from federated.clients import client_files
 from federated.clients.availability import Availability, of_config
@@ -19,27 +20,27 @@ from federated.clients.local_training import ClientTrainer
 from federated.clients.networks import FederatedNetworks
 from federated.clients.prepare import pooled
 from federated.clients.row_space import RowSpace
+from federated.device.direct_exchange import DirectExchange
 from federated.device.own_client import OwnClients, client_of
 from federated.flower.client_app import UNMASKED, app_of
 from federated.flower.flower_exchange import FlowerExchange, Note
 from federated.flower.in_process_grid import InProcessGrid, Lose
-from federated.protocol.byte_count import ByteCount
-from federated.protocol.direct_exchange import DirectExchange
 from federated.protocol.messages import PHASES, Exchange
 from federated.protocol.round_client import RoundClient
+from federated.rounds.byte_count import ByteCount
 from federated.rounds.client_evaluation import count_scores
 from federated.rounds.personal_scores import figures
 from federated.rounds.public_setup import PublicSetup, public_setup
 from federated.rounds.round_watch import RoundWatch
+from federated.rounds.run_folder import BEST
 from federated.rounds.score_histograms import AT_THE_END, Histograms
 from federated.rounds.setting_figures import figures_of, round_line
 from federated.rounds.settings import PERSONAL, local_settings, server_optimizer
-from federated.rounds.training import BEST, FederatedRun
+from federated.rounds.training import FederatedRun
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.training import fitting
 
-OnProgress = Callable[[str, int, int], None]
 CENTRAL = "central"
 WINDOWS = ("validation", "test")
 

@@ -16,6 +16,7 @@ them adds up.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,11 @@ FIRST = "first.safetensors"
 
 
 class FirstAnswers:
-    """One client's permanent answers; `names` uint64 [rows] of the rows that places stand for today."""
+    """One client's permanent answers; `names` uint64 [rows] of the rows that places stand for today, or what makes them
+    when an answer is given."""
 
-    def __init__(self, folder: Path, names: np.ndarray) -> None:
-        self.folder, self.names = folder, names
+    def __init__(self, folder: Path, names: np.ndarray | Callable[[], np.ndarray]) -> None:
+        self.folder, self._names = folder, names
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.ledger = EpsilonLedger(folder / "ledger.json")
         self._secret = self._read_secret()
@@ -45,7 +47,7 @@ class FirstAnswers:
 
     def answers(self, asked: np.ndarray, held: np.ndarray, policy: IndexPolicy) -> np.ndarray:
         """bool per row of `asked`, places of today; `held` [rows] bool is the client's state today."""
-        names = self.names[asked]
+        names = (self._names() if callable(self._names) else self._names)[asked]
         told = self._first_states(names, held[asked], policy)
         drawn = pseudo_random(derive(self._secret, b"permanent answers " + policy.name.encode()), names)
         return yes(drawn, told, policy.p1, policy.p2)

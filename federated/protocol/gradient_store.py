@@ -40,10 +40,10 @@ class GradientStore:
 
     def difference(
         self, plan: Plan, number: int, accepted: int, places: np.ndarray, succinct: np.ndarray, update: LocalUpdate,
-        run: bytes = NO_RUN, voided: int = 0, roster: Collection[int] = (),
+        run: bytes = NO_RUN, voided: Collection[int] = (), roster: Collection[int] = (),
     ) -> LocalUpdate:
         """`update` on the succinct of the declared places -> what to send instead of it, which is remembered. `voided`:
-        the round that all of this `roster` are told was never finished."""
+        rounds that all of this `roster` are told were never finished."""
         memory = self.read(run)
         memory.settle(accepted, self._voided(memory, voided, roster))
         gradient = Gradient(-update.dense.astype(np.float64), places[succinct], -update.rows.astype(np.float64))
@@ -65,9 +65,9 @@ class GradientStore:
             memory.opened = True
             self._write(memory, run, np.array(sorted(finished), dtype=np.int64))
 
-    def _voided(self, memory: GradientMemory, voided: int, roster: Collection[int]) -> bool:
+    def _voided(self, memory: GradientMemory, voided: Collection[int], roster: Collection[int]) -> bool:
         """Whether so many of the clients of the opened sum are in this roster that none of them is singled out."""
-        if memory.pending is None or memory.pending[0] != voided or not memory.opened:
+        if memory.pending is None or memory.pending[0] not in voided or not memory.opened:
             return False
         finished = set(np.array(load_weights(self.path)["finished"]).tolist())
         return len(finished & set(roster)) >= quorum(len(finished))

@@ -14,6 +14,7 @@ from contracts.errors import ProtocolError
 from federated.protocol.client_masks import SIGNED_AT, require_announced, round_context
 from federated.protocol.messages import RUN, MadeWhenSent, Message, Phase, get, numbers, scalar, text
 from federated.protocol.plan import Plan
+from federated.protocol.questions import Steps
 from federated.protocol.round_phases import RoundPhases
 from federated.secure_aggregation.identity import SIGNATURE_BYTES
 from federated.secure_aggregation.neighbour_graph import graph_seed, ring
@@ -49,15 +50,16 @@ class KeyAgreement:
         self._boxes: dict[tuple[int, int], np.ndarray] = {}
         self._given_in: dict[int, Phase] = {}
 
-    def share_keys(self, clients: list[int]) -> list[int]:
+    def share_keys(self, clients: list[int]) -> Steps[list[int]]:
         """Both phases; returns the clients that dealt their shares. Raises RoundAbandoned below the least."""
         greeting = {"clients": scalar(len(clients), np.int32), RUN: text(self.run)}
-        self.announced = self.phases.ask("keys", dict.fromkeys(clients, greeting), self._checked_announcement)
+        self.announced = yield from self.phases.ask(
+            "keys", dict.fromkeys(clients, greeting), self._checked_announcement)
         self.phases.require(len(self.announced), "keys")
         self._set_roster()
         graph = self._neighbours()
         self.dealt = graph
-        dealt = self.phases.ask(
+        dealt = yield from self.phases.ask(
             "shares", MadeWhenSent(graph, lambda client: self._introduction(client, graph[client])), self._take_boxes)
         self.phases.require(len(dealt), "shares")
         return sorted(dealt)

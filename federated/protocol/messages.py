@@ -3,7 +3,14 @@
     keys ▶ shares ▶ union ▶ agree_union ▶ open_union ▶ choose ▶ train ▶ agree_update ▶ open_update
 
 Without masks there is nothing to share, to agree on and to open; where every row is in scope there is no union and no
-choice.
+choice. Where rounds overlap, a message has two phases: what a client is asked in the round that it trains in, and in
+the one that is prepared. The arrays of the message's own phase have their plain names, those of the phase beside it
+have its name before theirs:
+
+    {"round": .., "rows": .., "dense": .., "shares round": .., "shares roster": ..}      train, and shares beside it
+
+Replies are put together the same way. A message may hold the phase beside alone: of a client that has no part in the
+other round, or is lost in it.
 """
 
 from __future__ import annotations
@@ -20,6 +27,8 @@ Phase = Literal[
     "keys", "shares", "union", "agree_union", "open_union", "choose", "train", "agree_update", "open_update"
 ]
 PHASES: tuple[Phase, ...] = get_args(Phase)
+OF_NAME: Mapping[str, Phase] = {phase: phase for phase in PHASES}
+MOST_PHASES = 2  # of a message
 ROUND = "round"
 RUN, RUN_BYTES = "run", 32  # with the keys: 16 bytes of the run, as long as its model lives, 16 of this start of it
 ACCEPTED, MEAN_SAMPLES, VOIDED = "accepted", "mean_samples", "voided"  # with the model where averaging is "latest"
@@ -77,3 +86,23 @@ def get(message: Message, name: str, dtype: type, shape: tuple[int | None, ...])
     if array.dtype != np.dtype(dtype) or not fits:
         raise ProtocolError(f"{name!r} of a message is {array.dtype} {array.shape}, expected {np.dtype(dtype)} {shape}")
     return array
+
+
+def joined(own: Phase, parts: Mapping[Phase, Message]) -> Message:
+    """One message of a phase `own`; `parts`: phase -> its message."""
+    return {name if phase == own else f"{phase} {name}": array
+            for phase, part in parts.items() for name, array in part.items()}
+
+
+def parted_phases(own: Phase, message: Message) -> dict[Phase, Message]:
+    """The inverse: phases that have an array, the message's own first. Raises ProtocolError where they are more than
+    MOST_PHASES."""
+    parts: dict[Phase, Message] = {own: {}}
+    for full, array in message.items():
+        before, _, name = full.partition(" ")
+        phase = OF_NAME.get(before) if name else None
+        parts.setdefault(phase or own, {})[name if phase else full] = array
+    found = {phase: part for phase, part in parts.items() if part}
+    if len(found) > MOST_PHASES:
+        raise ProtocolError(f"a message is about the phases {sorted(found)}, {MOST_PHASES} are the most; refused")
+    return found

@@ -41,7 +41,8 @@ class Plan:
     scaled its words to an L2 norm of at most `noise_norm` steps. `buckets`: private row j is in the public bucket j
     modulo this; policy "scope" trains one of them a round. `timeout`: seconds that a phase waits. `identities`: public
     keys of all clients by their number, with which they sign what they say (none without masks). `counts`: what is
-    added up in place of updates, so that clients that were asked for different things have no sum."""
+    added up in place of updates, so that clients that were asked for different things have no sum. `overlap`: while a
+    round ends the next one is prepared, and clients remember both."""
 
     space: int
     private: tuple[tuple[int, int], ...]
@@ -64,11 +65,15 @@ class Plan:
     timeout: float = 600.0
     identities: tuple[bytes, ...] = ()
     counts: str = ""
+    overlap: bool = False
 
     def __post_init__(self) -> None:
         if self.noise and self.rule == "latest":
             raise ConfigError("federated.noise stays in the running mean of averaging 'latest' for ever and adds up; "
                               "set it to 0 or take another averaging")
+        if self.overlap and self.rule == "latest":
+            raise ConfigError("federated.overlap_rounds prepares a round before the clients of the one before know "
+                              "whether their uploads were accepted, which averaging 'latest' needs; set it to false")
         if self.noise and (self.masking != "union" or self.rule != "plain"):
             raise ConfigError(
                 f"federated.noise needs masks 'union', where every client's noise lies on every row, and averaging "

@@ -1,11 +1,12 @@
 """One client's half of a round, as a function of (phase, message, what it remembers of the round).
 
-What it remembers is itself a message, so that a client may be a new process at every phase. It refuses a stale round, a
-round of too few clients, a message out of order, and every request that would uncover it or a neighbour.
+What it remembers is itself a message (federated/protocol/client_memory.py). It refuses a stale round, a round of too
+few clients, a message out of order, and every request that would uncover it or a neighbour.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Protocol
@@ -18,6 +19,7 @@ from federated.privacy.private_set_union import WORD, DirectCode, membership, to
 from federated.privacy.randomized_response import FirstAnswers, round_answers
 from federated.privacy.skellam import noise_words
 from federated.protocol.client_masks import ClientMasks, round_number
+from federated.protocol.client_memory import after, begun, number_of, remembered_of, rounds_of
 from federated.protocol.gradient_store import NO_RUN, GradientStore
 from federated.protocol.local_update import LocalUpdate, shortened, update_words
 from federated.protocol.messages import (
@@ -30,6 +32,8 @@ from federated.protocol.messages import (
     Message,
     Phase,
     get,
+    joined,
+    parted_phases,
 )
 from federated.protocol.plan import Plan
 from federated.secure_aggregation.identity import Identity
@@ -37,6 +41,8 @@ from federated.secure_aggregation.masking import Layout
 from federated.secure_aggregation.roster_consistency import among, quorum
 from federated.secure_aggregation.unmasking import model_hash
 
+LOG = logging.getLogger(__name__)
+Eligible = Callable[[], bool]
 SPENT: dict[Phase, tuple[str, ...]] = {  # what no later phase needs is forgotten: a stolen context tells less
     "train": ("seeds", "announcements"),
     "open_update": ("shares", "senders", "masked union", "masked update", "finished union", "finished update"),
@@ -77,21 +83,37 @@ class RoundClient:
             "agree_update": partial(self.masks.agree, "update"), "open_update": self._open_update,
         }
 
-    def handle(self, phase: Phase, message: Message, memory: Message) -> tuple[Message, Message]:
-        """The reply and what to remember. Raises ProtocolError on a refusal; then the memory stays as it was."""
+    def handle(
+        self, phase: Phase, message: Message, memory: Message, eligible: Eligible = lambda: True
+    ) -> tuple[Message, Message]:
+        """The reply and what to remember. Of two phases in one message each is replied to by itself, and one that is
+        refused lacks in the reply. `eligible`: asked before a round is begun. Raises ProtocolError where all is
+        refused; then the memory stays as it was."""
+        parts, replies = parted_phases(phase, message) or {phase: message}, dict[Phase, Message]()
+        for each, part in parts.items():
+            try:
+                replies[each], memory = self._handled(each, part, memory, eligible)
+            except Exception as error:
+                if each == list(parts)[-1] and not replies:
+                    raise
+                LOG.warning("%s, asked together with another phase: %s: %s", each, type(error).__name__, error)
+        return joined(phase, replies), memory
+
+    def _handled(
+        self, phase: Phase, message: Message, memory: Message, eligible: Eligible
+    ) -> tuple[Message, Message]:
         number = int(get(message, ROUND, np.int64, ())[()])
-        last = round_number(memory) if ROUND in memory else -1
-        kept = dict(memory)
-        if number > last:
-            kept = {ROUND: message[ROUND]}
-        elif number < last or f"done {phase}" in memory:
-            raise ProtocolError(
-                f"{phase} of round {number}: this client has done it, its last round is {last}; refused"
-            )
+        newest, before = rounds_of(memory)
+        if number > number_of(newest):
+            if not eligible():
+                raise ProtocolError("this client takes part in no round now, as its owner's check says; refused")
+            newest, before = begun(message[ROUND], newest, self.plan.overlap)
+        kept = remembered_of(number, phase, newest, before)
         reply = self._handlers[phase](message, kept)
         kept[f"done {phase}"] = np.ones(1, dtype=np.uint8)
         spent = SPENT.get(phase, ())
-        return reply, {name: value for name, value in kept.items() if name not in spent}
+        kept = {name: value for name, value in kept.items() if name not in spent}
+        return reply, after(phase, kept, newest, before)
 
     # ---- the union ----
     def _union(self, message: Message, memory: Message) -> Message:
@@ -159,7 +181,7 @@ class RoundClient:
 
     def _told(self, rows: np.ndarray, dense: np.ndarray, message: Message) -> Callable[[np.ndarray], bytes]:
         """Hash of the model on the rows that a pair shares; on all of them it is computed once."""
-        mean = (float(message[MEAN_SAMPLES][()]), _voided(message)) if MEAN_SAMPLES in message else (0.0, 0)
+        mean = (float(message[MEAN_SAMPLES][()]), *_voided(message)) if MEAN_SAMPLES in message else (0.0,)
         whole = cache(lambda: model_hash(dense, rows, mean))
         return lambda both: whole() if len(both) == len(rows) else model_hash(dense, rows[both], mean)
 
@@ -203,8 +225,9 @@ class RoundClient:
         }
 
 
-def _voided(message: Message) -> int:
-    return int(get(message, VOIDED, np.int64, ())[()])
+def _voided(message: Message) -> tuple[int, ...]:
+    """Attempts that all clients of the round are told were never summed."""
+    return tuple(get(message, VOIDED, np.int64, (None,)).tolist())
 
 
 def _run(memory: Message) -> bytes:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 
-import numpy as np
-
-from contracts.errors import ProtocolError, RoundAbandoned
-from federated.protocol.messages import PHASES, ROUND, Exchange, MadeWhenSent, Message, Phase, scalar
+from contracts.errors import RoundAbandoned
+from federated.protocol.messages import PHASES, Message, Phase
+from federated.protocol.questions import Question, Steps
 
 Checked = TypeVar("Checked")
 
@@ -23,24 +22,25 @@ Checked = TypeVar("Checked")
 class RoundPhases:
     """`lost`: phase -> clients that were lost in it; `seconds`: phase -> how long it took."""
 
-    def __init__(self, exchange: Exchange, number: int, min_clients: int) -> None:
+    def __init__(self, number: int, min_clients: int) -> None:
         self.number, self.min_clients = number, min_clients
         self.lost: dict[str, list[int]] = {phase: [] for phase in PHASES}
         self.seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
-        self._exchange = exchange
 
     def ask(
         self, phase: Phase, messages: Mapping[int, Message], check: Callable[[int, Message], Checked]
-    ) -> dict[int, Checked]:
+    ) -> Steps[dict[int, Checked]]:
         """Client -> what `check` made of its reply, called once for each as it comes; who sends nothing, or what
         `check` refuses by a ProtocolError, is lost."""
-        with self.timed(phase):
-            stamp, replies = scalar(self.number, np.int64), dict[int, Checked]()
-            stamped = MadeWhenSent(messages, lambda client: {ROUND: stamp, **messages[client]})
-            for client, reply in self._exchange(phase, stamped):
-                with suppress(ProtocolError):
-                    replies[client] = check(client, reply)
-            self.lost[phase] += sorted(messages.keys() - replies.keys())
+        replies = dict[int, Checked]()
+
+        def take(client: int, reply: Message) -> None:
+            replies[client] = check(client, reply)
+
+        question = Question(phase, self.number, messages, take)
+        yield question
+        self.seconds[phase] += question.seconds
+        self.lost[phase] += sorted(messages.keys() - replies.keys())
         return dict(sorted(replies.items()))
 
     def require(self, count: int, phase: Phase) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from contracts.errors import RoundAbandoned
 from federated.protocol.key_agreement import KeyAgreement
 from federated.protocol.messages import Message, Phase, get, numbers
+from federated.protocol.questions import Steps
 from federated.secure_aggregation.identity import SIGNATURE_BYTES
 from federated.secure_aggregation.mask_removal import MaskRemoval
 from federated.secure_aggregation.masking import Layout, Total
@@ -37,12 +38,13 @@ def secure_sum(
 
 def open_sum(
     keys: KeyAgreement, secure: SecureSum, places: Mapping[int, np.ndarray]
-) -> tuple[Total, list[int]]:
+) -> Steps[tuple[Total, list[int]]]:
     """The sum of the uploads, and the clients that answered last. `places` that each client declared. Raises
     RoundAbandoned where too few sign or reveal."""
     if not keys.plan.masked:
         return secure.total, sorted(secure.layouts)
-    removal, agreed, phase = MaskRemoval(secure, places), _agreed(keys, secure), OPEN[secure.instance]
+    agreed = yield from _agreed(keys, secure)
+    removal, phase = MaskRemoval(secure, places), OPEN[secure.instance]
     signers = sorted(agreed)[: quorum(len(keys.roster))]
     signatures = {"signers": numbers([keys.signed[client].signer for client in signers]),
                   "signatures": np.array([agreed[client] for client in signers], dtype=np.uint8).reshape(
@@ -52,12 +54,12 @@ def open_sum(
         count = sum(map(len, removal.questions[client]))
         removal.take(client, get(reply, "shares", np.uint8, (count, SHARE_BYTES)))
 
-    revealed = keys.phases.ask(phase, dict.fromkeys(agreed, signatures), taken)
+    revealed = yield from keys.phases.ask(phase, dict.fromkeys(agreed, signatures), taken)
     with keys.phases.timed(phase):
         return removal.total(), sorted(revealed)
 
 
-def _agreed(keys: KeyAgreement, secure: SecureSum) -> dict[int, np.ndarray]:
+def _agreed(keys: KeyAgreement, secure: SecureSum) -> Steps[dict[int, np.ndarray]]:
     """Client -> its signature for the uploads that are in the sum."""
     phase, number = AGREE[secure.instance], keys.phases.number
     bits = finished_bits(keys.roster, [keys.signed[client].signer for client in secure.layouts])
@@ -68,7 +70,7 @@ def _agreed(keys: KeyAgreement, secure: SecureSum) -> dict[int, np.ndarray]:
                                 keys.signed[client].signer, signature.tobytes())
         return signature
 
-    agreed = keys.phases.ask(phase, {client: {"finished": bits} for client in secure.layouts}, checked)
+    agreed = yield from keys.phases.ask(phase, {client: {"finished": bits} for client in secure.layouts}, checked)
     least = quorum(len(keys.roster))
     if len(agreed) < least:
         raise RoundAbandoned(f"round {number}: {len(agreed)} of {len(keys.roster)} clients are left in {phase!r}, "

@@ -8,6 +8,7 @@ import numpy as np
 
 from federated.protocol.key_agreement import KeyAgreement
 from federated.protocol.messages import MEAN_SAMPLES, VOIDED, MadeWhenSent, Message, get, numbers
+from federated.protocol.questions import Steps
 from federated.protocol.sum_opening import open_sum, secure_sum
 from federated.secure_aggregation.masking import NO_ROWS, Total
 from federated.secure_aggregation.unmasking import model_hash
@@ -23,7 +24,7 @@ class UpdatePhase:
         self._told_last: tuple[np.ndarray, bytes] | None = None
         self._sent_last: tuple[np.ndarray, np.ndarray] | None = None
 
-    def run(self, places: Mapping[int, np.ndarray]) -> tuple[Total, list[int]]:
+    def run(self, places: Mapping[int, np.ndarray]) -> Steps[tuple[Total, list[int]]]:
         """The opened sum of updates, and the clients whose uploads are in it. `places`: client -> the rows that it
         named. Raises RoundAbandoned."""
         plan, phases = self.keys.plan, self.keys.phases
@@ -34,10 +35,10 @@ class UpdatePhase:
             layout = layouts[client]
             secure.accept(client, layout, get(reply, "words", layout.dtype, (layout.size,)))
 
-        uploads = phases.ask(
+        uploads = yield from phases.ask(
             "train", MadeWhenSent(places, lambda client: self._submodel(client, places, secure.graph)), add)
         phases.require(len(uploads), "train")
-        total, _ = open_sum(self.keys, secure, places)
+        total, _ = yield from open_sum(self.keys, secure, places)
         return total, sorted(uploads)
 
     def _submodel(self, client: int, places: Mapping[int, np.ndarray], graph: Mapping[int, list[int]]) -> Message:
@@ -61,6 +62,7 @@ class UpdatePhase:
         """Hash of the model at these places. Pairs that share all rows of a round follow each other: the last one is
         kept."""
         if self._told_last is None or not np.array_equal(places, self._told_last[0]):
-            beside = ((float(told[MEAN_SAMPLES][()]), int(told[VOIDED][()])) for told in self.further.values())
-            self._told_last = places, model_hash(self.dense, self.tables[places], next(beside, (0.0, 0)))
+            beside = next(((float(told[MEAN_SAMPLES][()]), *told[VOIDED].tolist()) for told in self.further.values()),
+                          (0.0,))
+            self._told_last = places, model_hash(self.dense, self.tables[places], beside)
         return self._told_last[1]

@@ -5,7 +5,6 @@ configuration and spec ▶ row space ▶ networks, whose weights the configured 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +14,6 @@ import torch
 
 from contracts.config.config import Config
 from contracts.features import vocabulary
-from contracts.features.vocabulary import Vocabulary
 from federated.clients import client_files
 from federated.clients.networks import FederatedNetworks
 from federated.clients.row_names import row_names
@@ -27,19 +25,19 @@ from federated.rounds.settings import COUNTING, plan_of
 
 @dataclass(frozen=True)
 class PublicSetup:
-    """`networks` hold the weights that a run starts from; `vocabularies` are those of the prepared folder."""
+    """`networks` hold the weights that a run starts from; what values rows stand for is in `folder`, as prepared."""
 
     setting: str
     config: Config
     space: RowSpace
     networks: FederatedNetworks
     plan: Plan
-    vocabularies: Mapping[str, Vocabulary]
+    folder: Path
 
     @cached_property
     def names(self) -> np.ndarray:
         """uint64 per private row: what answers about it are kept by."""
-        return row_names(self.space, self.vocabularies)
+        return row_names(self.space, vocabulary.read_all(client_files.public(self.folder)))
 
 
 def public_setup(folder: Path, setting: str, config: Config | None = None) -> PublicSetup:
@@ -53,4 +51,4 @@ def public_setup(folder: Path, setting: str, config: Config | None = None) -> Pu
     networks = FederatedNetworks(spec, config)
     plan = (histogram_plan(setting, config, spec, networks, identities) if setting in COUNTING
             else plan_of(setting, config, space, networks, identities))
-    return PublicSetup(setting, config, space, networks, plan, vocabulary.read_all(client_files.public(folder)))
+    return PublicSetup(setting, config, space, networks, plan, folder)

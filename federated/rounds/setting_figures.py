@@ -22,9 +22,9 @@ from federated.clients import client_files
 from federated.clients.row_space import RowSpace
 from federated.privacy import privacy_cost, skellam
 from federated.privacy.epsilon_ledger import EpsilonLedger
-from federated.protocol.byte_count import both_ways, mean_of_rounds, predicted
 from federated.protocol.messages import PHASES
 from federated.protocol.plan import TAIL
+from federated.rounds.byte_count import both_ways, mean_of_rounds, predicted
 from federated.rounds.settings import parts_of
 from federated.rounds.training import UP_TO_UPLOAD, FederatedRun
 from federated.secure_aggregation.neighbour_graph import degree

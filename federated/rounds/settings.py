@@ -68,6 +68,7 @@ def plan_of(
         levels=CENTRAL_LEVELS if name == "central" else DEFAULT_LEVELS,
         identities=identities if masking != "none" else (),
         noise=s.noise if masking != "none" else 0.0, noise_norm=s.noise_norm, buckets=max(s.scope_buckets, 1),
+        overlap=s.overlap_rounds and masking != "none" and rule != "latest",
     )
 
 

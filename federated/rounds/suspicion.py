@@ -36,14 +36,15 @@ class Suspicion:
         """What follows is the first attempt of a round."""
         self._spoilt = False
 
-    def without(self, group: Sequence[int], drawn: random.Random) -> list[int]:
-        """Who of the group is asked; `left_out` are the others."""
+    def without(self, group: Sequence[int], drawn: random.Random, most: int | None = None) -> list[int]:
+        """Who of the group is asked; `left_out` are the others, so many at `most` (None: a third)."""
         among = [client for client in group if client in self.suspects]
         if len(among) == 1:
             self.found |= set(among)
         asked = [client for client in group if client not in self.found]
         among = [client for client in among if client not in self.found]
-        most = max(0, min(-(-len(asked) // 3), len(asked) - self.least))
+        third = -(-len(asked) // 3)
+        most = max(0, min(third if most is None else most, third, len(asked) - self.least))
         wanted = len(among) if self._spoilt else -(-len(among) // 2)
         self.left_out = set(drawn.sample(among, min(most, wanted)))
         return [client for client in asked if client not in self.left_out]

@@ -7,7 +7,7 @@ which of the two, all have agreed on before (federated/secure_aggregation/roster
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,8 +30,8 @@ def pair_key(
     return sealed_box.agree(mine, theirs, b"pair " + instance.encode() + digest + told + context)
 
 
-def model_hash(dense: np.ndarray, rows: np.ndarray, beside: tuple[float, int]) -> bytes:
-    """Of a model as a client is sent it, and what all are told `beside` it (mean samples, the voided round): else a
+def model_hash(dense: np.ndarray, rows: np.ndarray, beside: Sequence[float]) -> bytes:
+    """Of a model as a client is sent it, and what all are told `beside` it (mean samples, void rounds): else a
     server could send all but one client a model without gradients, and the sum would be that one's update."""
     digest = hashlib.sha256(np.array(beside, dtype="<f8").tobytes())
     for part in (dense, rows):

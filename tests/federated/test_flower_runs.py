@@ -65,14 +65,23 @@ if os.environ.get("LIE_IN"):
     honest, phases = ClientApp.__call__, os.environ["LIE_IN"].split(",")
 
     def lying(self, message, context):
+        from federated.flower.array_records import ARRAYS, files_in, from_records, records_of
+        from federated.protocol.messages import parted_phases
+
         reply = honest(self, message, context)
-        phase, number = message.metadata.message_type.split(".")[-1], int(message.metadata.group_id.split()[0])
+        own = message.metadata.message_type.split(".")[-1]
         liar = context.node_config["partition-id"] == int(os.environ["LIAR"])
-        if liar and reply.has_content() and number and phase == phases[number // 5 % len(phases)]:
-            for array in reply.content.array_records["arrays"].values():
-                array.data = array.data[:-1] + bytes([array.data[-1] ^ 255])
-            with open(os.environ["LIED"], "a") as said:
-                said.write(phase + "\\n")
+        if not liar or own not in phases or not reply.has_content():
+            return reply
+        files = files_in(reply.content)
+        for phase, part in parted_phases(own, from_records(message.content)).items():
+            names = [name for name in files if (name.partition(" ")[0] if " " in name else own) == phase]
+            if names and phase == phases[int(part["round"]) // 5 % len(phases)]:
+                last = files[names[-1]]
+                files[names[-1]] = last[:-1] + bytes([last[-1] ^ 255])
+                with open(os.environ["LIED"], "a") as said:
+                    said.write(phase + "\\n")
+        reply.content[ARRAYS] = records_of(files)[ARRAYS]
         return reply
 
     ClientApp.__call__ = lying

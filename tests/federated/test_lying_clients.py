@@ -12,14 +12,23 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from contracts.errors import ProtocolError, RoundAbandoned
-from federated.flower.array_records import ARRAYS, PACKED, files_in, from_records, records_of, to_records
+from federated.flower.array_records import (
+    ARRAYS,
+    PACKED,
+    files_in,
+    from_records,
+    packed_in,
+    record_of,
+    records_of,
+    to_records,
+)
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
-from federated.protocol.byte_count import ByteCount
 from federated.protocol.local_update import update_words
 from federated.protocol.messages import PHASES, ROUND
 from federated.protocol.plan import TAIL
 from federated.protocol.round_server import RoundServer
+from federated.rounds.byte_count import ByteCount
 from tests.federated.flower_clients import app_of
 from tests.federated.small_rounds import DENSE, SPACE, WIDTH, clients, plan
 
@@ -30,8 +39,9 @@ Change = Callable[[dict[str, bytes], np.random.Generator], RecordDict]
 def packed(change: Callable[[bytes, np.random.Generator], bytes]) -> Change:
     """Changes the bytes of the message as it is sent."""
     def changed(files, drawn):
-        data = records_of(files).array_records[ARRAYS][PACKED].data
-        return RecordDict({ARRAYS: ArrayRecord({PACKED: Array("", (), "numpy.ndarray", change(data, drawn))})})
+        data = change(packed_in(records_of(files)), drawn)
+        as_array = ArrayRecord({PACKED: Array("", (), "numpy.ndarray", data)})
+        return RecordDict({ARRAYS: record_of(data) if drawn.integers(2) else as_array})
 
     return changed
 

@@ -8,7 +8,7 @@ from benchmarks.federated.federated_setting import WIDTH, CostSetting, index_set
 from contracts.errors import ConfigError
 from federated.privacy.index_policy import POLICIES
 from federated.privacy.private_set_union import smallest_code
-from federated.protocol.byte_count import predicted
+from federated.rounds.byte_count import predicted
 from tests.benchmarks.printed_figures import last_line, refuses
 from tests.federated import small_world
 

@@ -8,7 +8,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, MetricRecord, RecordDict
+from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
 from contracts.errors import ProtocolError
 from federated.flower.array_records import (
@@ -16,9 +17,11 @@ from federated.flower.array_records import (
     MAGIC,
     MOST_ARRAYS,
     PACKED,
+    SMALL,
     decoded,
     files_in,
     from_records,
+    packed_in,
     records_of,
     to_records,
 )
@@ -82,8 +85,11 @@ def test_records_that_hold_no_arrays_or_too_many_are_refused():
     with pytest.raises(ProtocolError, match="no record"):
         from_records(RecordDict())
     unpacked = Array("float32", (3,), "numpy.ndarray", b"nonsense")
-    with pytest.raises(ProtocolError, match="no record 'arrays' of one array"):
-        from_records(RecordDict({"arrays": ArrayRecord({"a": unpacked})}))
+    others = [ArrayRecord({"a": unpacked}), ConfigRecord({"a": b""}), ConfigRecord({PACKED: "text"}),
+              ConfigRecord({PACKED: [b"", b""]}), MetricRecord({PACKED: 1}), ConfigRecord({PACKED: b"", "a": b""})]
+    for record in others:
+        with pytest.raises(ProtocolError, match="no record 'arrays' of one value"):
+            from_records(RecordDict({"arrays": record}))
     with pytest.raises(ProtocolError, match="does not decode"):
         from_records(records_of({"a": b"nonsense"}))
     many = to_records({f"a{number}": np.zeros(1) for number in range(MOST_ARRAYS + 1)})
@@ -91,16 +97,20 @@ def test_records_that_hold_no_arrays_or_too_many_are_refused():
         from_records(many)
 
 
-def test_a_message_is_one_of_flowers_arrays_whatever_it_holds():
-    records = to_records({"a": np.zeros(3), "b": np.array(1)})
-    assert list(records.array_records[ARRAYS]) == [PACKED]
+@pytest.mark.parametrize(("words", "parts"), [(3, 2), (SMALL // 8, 4)])
+def test_a_message_is_one_value_whatever_it_holds_and_a_small_one_has_no_parts(words, parts):
+    """Flower pushes and pulls each part by itself, from server to node, to client, and back."""
+    records = to_records({"a": np.zeros(words), "b": np.array(1)})
+    assert list(records[ARRAYS]) == [PACKED]
     assert sorted(files_in(records)) == ["a", "b"]
+    assert (from_records(records)["a"] == np.zeros(words)).all()
+    assert len(get_all_nested_objects(records)) == parts
     assert from_records(to_records({})) == {}
 
 
 def test_a_message_that_is_cut_anywhere_is_refused_or_shorter():
-    whole = records_of({"a": file_of(np.zeros(2)), "bc": file_of(np.array(3))}).array_records[ARRAYS][PACKED].data
-    first = len(records_of({"a": file_of(np.zeros(2))}).array_records[ARRAYS][PACKED].data)
+    whole = packed_in(records_of({"a": file_of(np.zeros(2)), "bc": file_of(np.array(3))}))
+    first = len(packed_in(records_of({"a": file_of(np.zeros(2))})))
     for length in range(len(whole)):
         records = RecordDict({ARRAYS: ArrayRecord({PACKED: Array("", (), "", whole[:length])})})
         if length in (0, first):

@@ -11,9 +11,9 @@ from federated.device.own_client import OwnClients
 from federated.flower.client_app import ELIGIBLE, REFUSED, UNMASKED, app, app_of
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
-from federated.protocol.byte_count import ByteCount
 from federated.protocol.messages import Message
 from federated.protocol.round_server import RoundServer
+from federated.rounds.byte_count import ByteCount
 from federated.rounds.public_setup import public_setup
 from tests.federated import small_world
 

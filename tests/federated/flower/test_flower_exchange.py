@@ -11,9 +11,9 @@ from contracts.errors import ProtocolError
 from federated.flower.array_records import from_records, to_records
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
-from federated.protocol.byte_count import ByteCount, predicted
 from federated.protocol.messages import ROUND
 from federated.protocol.round_server import RoundServer
+from federated.rounds.byte_count import ByteCount, predicted
 from tests.federated.flower_clients import app_of
 from tests.federated.local_exchange import LocalExchange
 from tests.federated.small_rounds import CLIENTS, DENSE, SPACE, WIDTH, clients, plan, run

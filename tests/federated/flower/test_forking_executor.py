@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import shutil
+import os
 import subprocess
 import sys
+import time
 from multiprocessing import active_children
 
-import pytest
-from flwr.cli.build import build_fab_from_disk
 from flwr.supercore.constant import TaskType
+from flwr.supercore.superexec import run_superexec
 from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResultStatus
 from flwr.supernode.runtime import run_clientapp as runtime
 
 from federated.flower import forking_executor
-from federated.flower.forking_executor import NAME, PRELOADED, ForkingExecutor, unpacked
+from federated.flower.forking_executor import NAME, PRELOADED, ForkingExecutor
 
 NOBODY = "127.0.0.1:1"
-PROJECT = """
-[project]
-name = "small"
-version = "1.0.0"
-license = "Apache-2.0"
-[tool.flwr.app]
-publisher = "nobody"
-fab-include = ["small/**/*.py"]
-[tool.flwr.app.components]
-serverapp = "small.server:app"
-clientapp = "small.client:app"
-"""
 
 
 def spec(task_type):
@@ -77,18 +65,20 @@ def test_flower_unpacks_by_the_name_that_is_replaced_and_asks_for_nothing_of_it(
     assert "    install_from_fab(fab.content, skip_prompt=True)\n" in source
 
 
-@pytest.mark.filterwarnings("ignore:GitWildMatchPattern")
-def test_an_archive_is_unpacked_once_and_anew_where_it_was_deleted(tmp_path, monkeypatch):
-    monkeypatch.setenv("FLWR_HOME", str(tmp_path / "home"))
-    app = tmp_path / "app"
-    (app / "small").mkdir(parents=True)
-    (app / "small" / "client.py").write_text("app = 1\n")
-    (app / "pyproject.toml").write_text(PROJECT)
-    archive = build_fab_from_disk(app)
-    there = unpacked(archive)
-    changed = there / "small" / "client.py"
-    changed.write_text("app = 2\n")
-    assert unpacked(archive) == there
-    assert changed.read_text() == "app = 2\n"
-    shutil.rmtree(there)
-    assert (unpacked(archive) / "small" / "client.py").read_text() == "app = 1\n"
+def test_who_waits_goes_on_when_its_node_says_so_and_not_at_once_where_that_has_ended():
+    woken, waking = os.pipe()
+    started = time.monotonic()
+    os.write(waking, b"11")
+    forking_executor.wait(woken, 60.0)
+    assert time.monotonic() - started < 30
+    started = time.monotonic()
+    forking_executor.wait(woken, 0.2)  # what was said twice is heard once
+    os.close(waking)
+    forking_executor.wait(woken, 0.2)
+    assert time.monotonic() - started >= 0.4
+    os.close(woken)
+
+
+def test_flowers_executor_sleeps_by_the_name_that_is_replaced_and_after_each_look():
+    source = inspect.getsource(run_superexec)
+    assert source.count("time.sleep(task_poll_interval)") == source.count(" time.") == 1

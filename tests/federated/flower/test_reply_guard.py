@@ -16,7 +16,7 @@ from flwr.supercore.inflatable.inflatable_utils import (
 )
 from flwr.superlink.grid import http_grid
 
-from federated.flower import reply_guard
+from federated.flower import array_records, reply_guard
 from federated.flower.array_records import from_records, to_records
 from federated.flower.in_process_grid import InProcessGrid
 from federated.flower.reply_guard import guard, put_together
@@ -25,6 +25,12 @@ from federated.flower.reply_guard import guard, put_together
 @pytest.fixture(autouse=True)
 def _in_a_run():
     InProcessGrid(ClientApp(), {}, {})
+
+
+@pytest.fixture(autouse=True)
+def _in_parts(monkeypatch):
+    """Small messages go in Flower's parts here, as large ones do."""
+    monkeypatch.setattr(array_records, "SMALL", 0)
 
 
 def parts(values=(0.0, 1.0, 2.0)):
@@ -85,7 +91,9 @@ def attacks():
     }
 
 
-def test_a_reply_is_put_together_as_it_was_sent():
+@pytest.mark.parametrize("small", [0, 1000])
+def test_a_reply_is_put_together_as_it_was_sent(monkeypatch, small):
+    monkeypatch.setattr(array_records, "SMALL", small)
     name, whole = parts()
     reply = put_together(name, whole)
     assert from_records(reply.content)["a"].tolist() == [0.0, 1.0, 2.0]

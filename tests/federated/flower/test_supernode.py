@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 from flwr.supernode import start_client_internal
+from flwr.supernode.servicer.runtime import runtime_handlers
 
 from federated.flower import supernode
 
 
 @pytest.fixture
 def quickened(monkeypatch):
-    for name in ("time", "subprocess"):
+    for name in ("time", "subprocess", "pull_objects"):
         monkeypatch.setattr(start_client_internal, name, getattr(start_client_internal, name))
+    monkeypatch.setattr(runtime_handlers, "fab_to_proto", runtime_handlers.fab_to_proto)
+    monkeypatch.setattr(supernode, "WAKING", [])
     supernode.quicken()
     return start_client_internal
 
@@ -29,10 +33,35 @@ def test_flowers_node_sleeps_and_starts_by_nothing_else():
     assert f'"{supernode.SUPEREXEC}"' in source
 
 
+def test_flowers_node_pulls_what_a_message_holds_once_the_task_is_there():
+    source = inspect.getsource(start_client_internal)
+    assert source.count(" pull_objects(") == 1
+    assert source.index("state.create_task(") < source.index("state.store_message(message)") < source.index(
+        " pull_objects(")
+
+
+def test_what_flower_sleeps_tells_a_look_for_messages_from_one_for_a_reply():
+    source = inspect.getsource(start_client_internal)
+    assert sorted({float(part.split(")")[0]) for part in source.split("time.sleep(")[1:]}) == [0.5, 3.0]
+
+
+def test_a_message_that_was_pulled_wakes_the_executor(quickened):
+    woken, waking = os.pipe()
+    supernode.WAKING.append(waking)
+    assert quickened.pull_objects(["a"], lambda name: name.encode()) == {"a": b"a"}
+    assert os.read(woken, 10) == b"1"
+    os.close(woken)
+    assert quickened.pull_objects(["a"], lambda name: name.encode()) == {"a": b"a"}  # one that has ended
+    os.close(waking)
+
+
 def test_a_node_asks_again_within_the_interval(quickened):
     started = time.monotonic()
     quickened.time.sleep(60)
-    assert time.monotonic() - started < 30
+    assert supernode.PULL_SECONDS <= time.monotonic() - started < 30
+    started = time.monotonic()
+    quickened.time.sleep(0.5)
+    assert time.monotonic() - started < 0.5
 
 
 def test_the_executor_takes_the_arguments_of_flowers(quickened):

@@ -10,8 +10,8 @@ from federated.clients.row_space import RowSpace
 from federated.jobs import federate_job
 from federated.jobs.simulate import kinds, lost_at_random, run_setting, simulate_settings
 from federated.protocol.messages import PHASES
+from federated.rounds.run_folder import HISTORY, MODEL
 from federated.rounds.setting_figures import figures_of
-from federated.rounds.training import HISTORY, MODEL
 from tests.federated import small_world
 
 WHOLE = "all-union-holders"  # in a private union two holders' words cancel with probability 2^-16; here is none

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.protocol.messages import PHASES, MadeWhenSent, get, numbers, scalar, text
+from federated.protocol.messages import PHASES, MadeWhenSent, get, joined, numbers, parted_phases, scalar, text
 
 MESSAGE = {"words": np.zeros((3, 2), np.uint32)}
 
@@ -54,3 +54,31 @@ def test_messages_are_made_when_they_are_looked_up_and_for_those_alone_who_are_a
     assert made == [4]
     with pytest.raises(KeyError):
         messages[3]
+
+
+ONE, OTHER = {"round": np.array(5), "rows": np.zeros(2)}, {"round": np.array(10), "roster": np.ones(3)}
+
+
+@pytest.mark.parametrize("parts", [{"train": ONE}, {"train": ONE, "shares": OTHER}, {"shares": OTHER}])
+def test_what_is_joined_is_parted(parts):
+    message = joined("train", parts)
+    found = parted_phases("train", message)
+    assert list(found) == list(parts)
+    assert all(found[phase] is not parts[phase] and found[phase].keys() == parts[phase].keys() for phase in parts)
+    assert all(found[phase][name] is parts[phase][name] for phase in parts for name in parts[phase])
+
+
+def test_a_phases_own_message_is_as_it_always_was():
+    assert joined("train", {"train": ONE}) == ONE
+
+
+def test_names_that_are_of_no_phase_belong_to_the_messages_own():
+    odd = {"odd words": ONE["rows"], "keys": ONE["rows"]}
+    assert parted_phases("train", odd) == {"train": odd}
+    assert parted_phases("train", {}) == {}
+
+
+def test_more_than_two_are_refused():
+    message = joined("train", {"train": ONE, "shares": OTHER, "keys": OTHER})
+    with pytest.raises(ProtocolError, match="2 are the most"):
+        parted_phases("train", message)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.protocol.direct_exchange import DirectExchange
+from federated.device.direct_exchange import DirectExchange
 from federated.protocol.messages import ROUND, Message
 from federated.protocol.round_server import RoundServer
 from tests.federated.local_exchange import LocalExchange

@@ -24,7 +24,7 @@ import numpy as np
 
 from contracts.errors import ProtocolError
 from contracts.summaries.federated import BothWays
-from federated.protocol.messages import PHASES, Message
+from federated.protocol.messages import PHASES, Message, Phase, parted_phases
 from federated.secure_aggregation.roster_consistency import quorum
 
 FRAMING = 260  # of one array: its npy header, type and name, and its share of the message's metadata
@@ -35,16 +35,19 @@ MESSAGE_FRAMING = 320
 class ByteCount:
     """`up` and `down`: phase -> bytes of each message."""
 
-    up: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    down: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    up: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    down: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, phase: str, direction: str, message: Message, wire: int) -> None:
-        """Raises ProtocolError when the wire carried more than payload and framing: something is sent unaccounted."""
+    def add(self, phase: Phase, direction: str, message: Message, wire: int) -> None:
+        """Of a message of two phases each gets its payload, and of the framing by its arrays. Raises ProtocolError when
+        the wire carried more than payload and framing: something is sent unaccounted."""
         payload = sum(array.nbytes for array in message.values())
         allowed = payload + FRAMING * len(message) + MESSAGE_FRAMING
         if not payload < wire <= allowed:
             raise ProtocolError(f"{phase} {direction}: {wire} bytes for a payload of {payload}; {allowed} are the most")
-        getattr(self, direction)[phase].append(wire)
+        for each, part in parted_phases(phase, message).items():
+            own = sum(array.nbytes for array in part.values())
+            getattr(self, direction)[each].append(own + (wire - payload) * len(part) / len(message))
 
     def per_phase(self) -> dict[str, BothWays]:
         """Mean bytes a message, of the phases that were sent."""
@@ -79,7 +82,7 @@ def mean_of_rounds(rounds: Sequence[Mapping[str, BothWays]]) -> dict[str, BothWa
     }
 
 
-def _mean(values: list[int] | None) -> float:
+def _mean(values: list[float] | None) -> float:
     return float(fmean(values)) if values else 0.0
 
 

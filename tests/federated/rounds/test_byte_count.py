@@ -9,7 +9,7 @@ import pytest
 
 from contracts.errors import ProtocolError
 from contracts.summaries.federated import BothWays
-from federated.protocol.byte_count import FRAMING, MESSAGE_FRAMING, ByteCount, both_ways, mean_of_rounds, predicted
+from federated.rounds.byte_count import FRAMING, MESSAGE_FRAMING, ByteCount, both_ways, mean_of_rounds, predicted
 
 MESSAGE: dict[str, np.ndarray] = {"a": np.zeros(10, np.float32), "b": np.zeros(3, np.uint8)}  # 43 bytes of payload
 PAPER: dict[str, Any] = {
