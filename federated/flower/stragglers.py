@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from math import ceil
 from typing import TypeVar
 
@@ -36,31 +36,31 @@ class Closing:
 
 def gathered(
     grid: Grid, messages: Iterable[Message], timeout: float | None, closing: Closing,
-    kind: Callable[[Message], Hashable] = lambda message: None, together: int = SENT_TOGETHER,
+    about: Callable[[Message], Collection[str]] = lambda message: ("",), together: int = SENT_TOGETHER,
 ) -> Iterator[Message]:
-    """The replies that come in time, in the order in which they do. Messages of different `kind` ask for different
-    things; of each there are to be enough."""
+    """The replies that come in time, in the order in which they do. A message is `about` one thing or several; of all
+    that are about a thing there are to be enough."""
     started = looked = time.monotonic()
-    end, missing, kinds = float("inf") if timeout is None else timeout, set[str](), dict[str, Hashable]()
+    end, missing, asked = float("inf") if timeout is None else timeout, set[str](), dict[str, Collection[str]]()
     for few in parts(messages, together):
-        names = {name: kind(message) for name, message in zip(grid.push_messages(few), few, strict=True) if name}
-        missing, kinds = missing | names.keys(), kinds | names
+        names = {name: about(message) for name, message in zip(grid.push_messages(few), few, strict=True) if name}
+        missing, asked = missing | names.keys(), asked | names
         if time.monotonic() - looked >= closing.poll:
             yield from _come(grid, missing)
             looked = time.monotonic()
-    sent, enough = Counter(kinds.values()), False
+    sent, enough = Counter(chain(*asked.values())), False
     while missing:
         yield from _come(grid, missing)
         passed = time.monotonic() - started
-        if not enough and _few(Counter(kinds[name] for name in missing), sent, closing.enough):
+        if not enough and _few(Counter(chain(*map(asked.__getitem__, missing))), sent, closing.enough):
             enough, end = True, min(end, passed + max(passed, closing.grace))
         if passed > end:
             break
         time.sleep(closing.poll if missing else 0.0)
 
 
-def _few(missing: Counter[Hashable], sent: Counter[Hashable], enough: float) -> bool:
-    return all(count <= sent[kind] - ceil(enough * sent[kind]) for kind, count in missing.items())
+def _few(missing: Counter[str], sent: Counter[str], enough: float) -> bool:
+    return all(count <= sent[what] - ceil(enough * sent[what]) for what, count in missing.items())
 
 
 def at_once(grid: Grid, messages: Iterable[Message], together: int = SENT_TOGETHER) -> Iterator[Message]:

@@ -128,7 +128,7 @@ def test_a_deployment_by_the_documented_commands_with_a_dead_node_and_a_lying_on
     text = small_world.TEXT.replace(
         'settings = ["cpp2"]\nserved = "cpp2"\nrounds = 3\nclients = 8',
         f'settings = ["cpp5"]\nserved = "cpp5"\nrounds = {len(LIE_IN)}\nclients = {NODES}\n'
-        f"population = {NODES}\ntimeout = 120.0",
+        f"population = {NODES}\ntimeout = 60.0",
     ).replace("evaluate_every = 2", f"evaluate_every = {len(LIE_IN)}")
     (tmp_path / "small.toml").write_text(text)
     out, home = small_world.write(tmp_path / "out"), tmp_path / "home"

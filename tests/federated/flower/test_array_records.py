@@ -85,8 +85,9 @@ def test_records_that_hold_no_arrays_or_too_many_are_refused():
     with pytest.raises(ProtocolError, match="no record"):
         from_records(RecordDict())
     unpacked = Array("float32", (3,), "numpy.ndarray", b"nonsense")
-    others = [ArrayRecord({"a": unpacked}), ConfigRecord({"a": b""}), ConfigRecord({PACKED: "text"}),
-              ConfigRecord({PACKED: [b"", b""]}), MetricRecord({PACKED: 1}), ConfigRecord({PACKED: b"", "a": b""})]
+    others: list[ArrayRecord | ConfigRecord | MetricRecord] = [
+        ArrayRecord({"a": unpacked}), ConfigRecord({"a": b""}), ConfigRecord({PACKED: "text"}),
+        ConfigRecord({PACKED: [b"", b""]}), MetricRecord({PACKED: 1}), ConfigRecord({PACKED: b"", "a": b""})]
     for record in others:
         with pytest.raises(ProtocolError, match="no record 'arrays' of one value"):
             from_records(RecordDict({"arrays": record}))

@@ -54,6 +54,16 @@ def test_stragglers_do_not_hold_up_a_phase(delays, replied):
     assert time.monotonic() - started < 3
 
 
+@pytest.mark.parametrize(("last", "waits"), [(("one",), False), (("other",), True), (("one", "other"), False)])
+def test_of_all_that_are_asked_a_thing_there_are_to_be_enough(last, waits):
+    """Of the other thing one more is asked, and of four that are asked it three are enough, but not none of one."""
+    started, grid = time.monotonic(), SlowGrid({0: 0.0, 1: 0.0, 2: 0.0})
+    both = ("one", "other") if len(last) == 2 else ("one",)
+    found = gathered(grid, messages(), 0.8, QUICK, lambda message: last if message.metadata.dst_node_id == 3 else both)
+    assert len(list(found)) == 3
+    assert (time.monotonic() - started >= 0.8) == waits
+
+
 def test_too_few_are_waited_for_until_the_time_limit():
     started = time.monotonic()
     assert len(list(gathered(SlowGrid({0: 0.0, 1: 0.0}), messages(), 0.5, QUICK))) == 2

@@ -33,7 +33,8 @@ class Server:
 
 
 def count(of, server):
-    return HolderCount(of, server, 1, Suspicion(of.min_clients), accused := set()), accused
+    accused = set[int]()
+    return HolderCount(of, server, 1, Suspicion(of.min_clients), accused), accused
 
 
 def test_groups_add_up_and_the_first_count_stays(tmp_path, monkeypatch):

@@ -27,7 +27,9 @@ def test_a_restart_takes_up_the_last_model_and_as_many_rounds(tmp_path):
     tmp_path.joinpath("run").mkdir()
     save(tmp_path / "run", [figures(1)], model(1), True)
     save(tmp_path / "run", [figures(1), figures(2)], model(2), False)
-    found, history = saved(tmp_path / "run", ROWS, DENSE)
+    taken_up = saved(tmp_path / "run", ROWS, DENSE)
+    assert taken_up is not None
+    found, history = taken_up
     assert (found["rows"] == 2 * ROWS).all()
     assert (found["momentum"] == DENSE + 1).all()
     assert [entry.round for entry in history] == [1, 2]
@@ -38,7 +40,9 @@ def test_a_restart_takes_up_the_last_model_and_as_many_rounds(tmp_path):
 
 def test_of_a_history_that_is_ahead_of_the_model_as_much_counts_as_the_model_has(tmp_path):
     save(tmp_path, [figures(1), figures(2)], model(1), True)
-    assert len(saved(tmp_path, ROWS, DENSE)[1]) == 1
+    taken_up = saved(tmp_path, ROWS, DENSE)
+    assert taken_up is not None
+    assert len(taken_up[1]) == 1
 
 
 def test_a_model_of_another_shape_is_refused(tmp_path):
