@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contracts.artifacts import LABEL, POSITION, ROW
+from contracts.artifacts import LABEL, POSITION, ROW, USER
 from contracts.features.encoding import radix_code
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet
@@ -22,7 +22,7 @@ LARGEST_TABLE = 65_536  # codes up to here, or up to the number of rows, are cou
 @dataclass(frozen=True)
 class CrossColumns:
     """ids [N, slots] int32, column by column in memory, label [N] float64, position [N] (1 where the log has none);
-    rows lie in time order of days.
+    rows lie in time order of days. `user` [N] is one value per user, None in a log without users.
     """
 
     slots: tuple[IdSlot, ...]
@@ -30,6 +30,7 @@ class CrossColumns:
     label: np.ndarray
     position: np.ndarray
     row: np.ndarray
+    user: np.ndarray | None = None
 
     @property
     def rows(self) -> int:
@@ -39,7 +40,8 @@ class CrossColumns:
     def take(self, rows: np.ndarray) -> CrossColumns:
         """The given rows (indices or mask)."""
         return replace(
-            self, ids=self.ids[rows], label=self.label[rows], position=self.position[rows], row=self.row[rows])
+            self, ids=self.ids[rows], label=self.label[rows], position=self.position[rows], row=self.row[rows],
+            user=None if self.user is None else self.user[rows])
 
     def codes(self, cross: Sequence[int]) -> tuple[np.ndarray, int]:
         """(code [N] below `size`, size) of the cross of these columns, by their sorted numbers."""
@@ -70,10 +72,11 @@ def read(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> Cros
         ids[:, column] = examples.column(slot.name)[kept]
     position = examples.column(POSITION)[kept] if spec.has_position else np.ones(len(kept), dtype=np.int32)
     return CrossColumns(slots, ids, examples.column(LABEL)[kept].astype(np.float64), position.astype(np.int64),
-                        examples.column(ROW)[kept])
+                        examples.column(ROW)[kept], examples.column(USER)[kept] if spec.has_users else None)
 
 
 def joined(parts: Sequence[CrossColumns]) -> CrossColumns:
     """The rows of all parts, one below the other."""
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "label", "position", "row"))
-    return CrossColumns(parts[0].slots, *columns)
+    names = ("ids", "label", "position", "row", *(() if parts[0].user is None else ("user",)))
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return CrossColumns(parts[0].slots, **columns)

@@ -1,7 +1,9 @@
 """How certain a figure is: whole users are drawn with replacement and the figure is computed again (95% intervals).
 
-Rows of one user are not independent, so users are the unit (Field and Welsh 2007, the cluster bootstrap). Both models
-of a difference see the same draws, which removes what they have in common.
+Rows of one user are not independent, so users are the unit (Field and Welsh 2007, the cluster bootstrap). Where models
+differ by what they hold of items, rows of one item are not independent either: users and items are then both drawn, and
+a row counts as often as its user times its item (Owen 2007, the pigeonhole bootstrap, which errs towards wide). Both
+models of a difference see the same draws, which removes what they have in common.
 
     AUC            of all rows together, or the difference of two models' AUCs
     GAUC           sum over users u with both classes of n_u AUC_u / sum of n_u,   n_u: the user's impressions
@@ -33,9 +35,9 @@ class Bootstrap(NamedTuple):
 
 def auc_bootstrap(
     labels: np.ndarray, scores: np.ndarray, users: np.ndarray, *, baseline: np.ndarray | None = None,
-    draws: int = DRAWS, seed: int = 0,
+    items: np.ndarray | None = None, draws: int = DRAWS, seed: int = 0,
 ) -> Bootstrap:
-    """AUC of `scores`, minus AUC of `baseline` where one is given.
+    """AUC of `scores`, minus AUC of `baseline` where one is given. `items` [N] are drawn as well where they are given.
 
     Draws that hold one class are left out. Raises OneClassError as `auc` does, DataError when fewer than 2 users or
     fewer than 2 usable draws remain.
@@ -43,13 +45,15 @@ def auc_bootstrap(
     compared = [scores] if baseline is None else [scores, baseline]
     exact = [auc(labels, each) for each in compared]
     curves = [SortedRows(labels, each) for each in compared]
-    names, user = np.unique(users, return_inverse=True)
-    if len(names) < 2:
-        raise DataError(f"the bootstrap resamples users and found {len(names)}; at least 2 are needed")
+    drawn = [np.unique(units, return_inverse=True) for units in (users, items) if units is not None]
+    if len(drawn[0][0]) < 2:
+        raise DataError(f"the bootstrap resamples users and found {len(drawn[0][0])}; at least 2 are needed")
     generator = np.random.default_rng(seed)
     resampled = []
     for _ in range(draws):
-        weight = _times_drawn(generator, len(names))[user].astype(float)
+        weight = np.ones(len(labels))
+        for names, unit in drawn:
+            weight *= _times_drawn(generator, len(names))[unit]
         values = [curve.auc(weight) for curve in curves]
         if None not in values:
             resampled.append(_difference([value for value in values if value is not None]))

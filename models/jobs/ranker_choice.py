@@ -1,6 +1,7 @@
 """Which ranker is served: the best network on validation, unless popularity is as good for all that chance tells.
 
     gain = AUC(best network) - AUC(popularity) on the validation window; its standard error by the bootstrap over users
+           and items, which all rows of one of them speak for together
 
 A network that gains no more than its standard error is not served: what knows less cannot be wrong about more.
 """
@@ -21,6 +22,7 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import RankerSummary
 from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
 from models.jobs.training_task import TrainingTask
+from models.layers.embedding import item_slot
 
 TRIVIAL = "popularity"
 TWINS = ("din", "din_sequence")  # of the DNN, where no field is a sequence
@@ -76,5 +78,7 @@ def _gain(task: TrainingTask, name: str) -> Bootstrap:
     step = -(-validation.rows // ROWS)
     labels = validation.column(LABEL)[::step]
     users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
+    slot = item_slot(task.spec)
+    items = None if slot is None else validation.column(slot.name)[::step]
     ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, TRIVIAL))
-    return auc_bootstrap(labels, ours, users, baseline=theirs, draws=DRAWS, seed=task.seed)
+    return auc_bootstrap(labels, ours, users, items=items, baseline=theirs, draws=DRAWS, seed=task.seed)

@@ -35,6 +35,9 @@ def test_reading_takes_all_rows_or_a_sample_of_them(item_world: Any, spec: Featu
     examples = item_world.train
     every, some = read(examples, spec, 10**9, 0), read(examples, spec, 500, 0)
     np.testing.assert_array_equal(every.ids[:, 2], examples.column("item"))
+    assert every.user is not None
+    np.testing.assert_array_equal(every.user, examples.column("_user"))
+    assert read(examples, spec.model_copy(update={"has_users": False}), 500, 0).user is None
     assert some.rows == 500
     assert np.isin(some.row, every.row).all()
     assert (np.diff(np.searchsorted(every.row, some.row)) > 0).all()

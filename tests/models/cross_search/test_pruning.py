@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,33 @@ def test_a_planted_triple_is_found_beside_its_pairs() -> None:
 
 def test_noise_gains_nothing() -> None:
     assert picked(crossed_columns(lambda ids: np.full(len(ids), -1.0))) == []
+
+
+def of_users(seed: int) -> tuple[CrossColumns, Fold]:
+    """Sixty users with a level of their own, thirty of them in the fit part: no cross says anything of the others."""
+    generator = np.random.default_rng(seed)
+    columns = crossed_columns(lambda ids: np.zeros(len(ids)), rows=6000)
+    user = np.repeat(np.arange(60), 100)
+    ids = generator.integers(2, 6, (60, len(columns.slots))).astype(np.int32)[user]
+    level = generator.normal(0, 1.5, 60)[user]
+    label = (generator.random(6000) < 1 / (1 + np.exp(-level))).astype(float)
+    return replace(columns, ids=ids, label=label, user=user), Fold(np.arange(3000), np.arange(3000, 6000))
+
+
+def test_crosses_that_name_users_gain_by_chance_and_are_refused() -> None:
+    found = {"with users": 0, "without": 0}
+    for seed in range(6):
+        columns, fold = of_users(seed)
+        for name, world in (("with users", columns), ("without", replace(columns, user=None))):
+            found[name] += len(select(GainEstimator(world, [fold]), every(columns, 2, 3), budget=10, max_keys=10**6,
+                                      min_count=1, min_gain=3.0))
+    assert found["without"] > 10  # dozens of nats for one user more or less
+    assert found["with users"] <= 2
+
+
+def test_what_many_users_confirm_is_kept(world: CrossColumns) -> None:
+    with_users = replace(world, user=np.arange(world.rows) // 8)
+    assert set(picked(with_users)[:2]) == {frozenset({0, 3}), frozenset({1, 4})}
 
 
 def test_budget_and_keys_are_respected(world: CrossColumns) -> None:

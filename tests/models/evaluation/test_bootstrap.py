@@ -58,6 +58,19 @@ def test_pairing_removes_what_two_models_share() -> None:
     assert paired < auc_bootstrap(labels, scores, np.arange(1000)).standard_error / 2
 
 
+def test_what_few_items_decide_is_no_surer_for_many_users() -> None:
+    """One model knows the better half of six items, by luck or not: six draws, however many users confirm them."""
+    generator = np.random.default_rng(3)
+    items = generator.integers(0, 6, 4000)
+    labels = (generator.random(4000) < np.where(items < 3, 0.6, 0.4)).astype(float)
+    scores, other, users = (items < 3).astype(float), (items % 2).astype(float), np.arange(4000)
+    by_user = auc_bootstrap(labels, scores, users, baseline=other).standard_error
+    by_item = auc_bootstrap(labels, scores, items, baseline=other).standard_error
+    both = auc_bootstrap(labels, scores, users, items=items, baseline=other).standard_error
+    assert by_item > 3 * by_user
+    assert both == pytest.approx(by_item, rel=0.3)
+
+
 def test_undefined_cases_are_refused() -> None:
     labels, scores = clicks(50)
     with pytest.raises(OneClassError):
