@@ -17,7 +17,7 @@ from sluice.report import plots
 from sluice.report.changes import changes
 from sluice.report.gathered import gathered, missing, reliability_of
 from sluice.report.positives_alone import meaning
-from sluice.report.tables import MODEL_COLUMNS, figure, novelty_slices
+from sluice.report.tables import MODEL_COLUMNS, figure, novelty_figures, novelty_slices
 
 PAGE = "report.html"
 
@@ -32,6 +32,7 @@ def write_report(folder: Path, since: Path | None = None) -> Path:
         changes=changes(folder, run, since),
         columns=MODEL_COLUMNS,
         slices=novelty_slices(run.models or {}),
+        slice_figures=novelty_figures(run.models or {}),
         missing=missing(run),
         positives_alone=meaning(run.features.drawn) if run.features and run.features.drawn else None,
         planted=run.crosses if isinstance(run.crosses, EvaluatedCrosses) else None,

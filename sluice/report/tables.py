@@ -51,10 +51,11 @@ def print_models(models: Mapping[str, RankerSummary], console: Console, reason: 
     slices = novelty_slices(models)
     if slices:
         titles = [f"{name}, {rows:,} rows" for name, rows in slices.items()]
-        split = Table("model", *titles, title="AUC by who is known")
-        for name, figures in models.items():
-            split.add_row(name, *(figure(figures.by_novelty[part].auc) for part in slices))
-        console.print(split)
+        for title, column in novelty_figures(models).items():
+            split = Table("model", *titles, title=f"{title} by who is known")
+            for name, figures in models.items():
+                split.add_row(name, *(figure(getattr(figures.by_novelty[part], column)) for part in slices))
+            console.print(split)
     if reason:
         console.print(reason, highlight=False, markup=False)
 
@@ -103,6 +104,12 @@ def novelty_slices(models: Mapping[str, RankerSummary]) -> dict[str, int]:
     if not found or not all(found) or not any(part.rows for name, part in found[0].items() if name.startswith("new")):
         return {}
     return {name: part.rows for name, part in found[0].items()}
+
+
+def novelty_figures(models: Mapping[str, RankerSummary]) -> dict[str, str]:
+    """Title -> name of each figure that slices have; GAUC where the log has users."""
+    parts = [part for figures in models.values() for part in getattr(figures, "by_novelty", {}).values()]
+    return {"AUC": "auc", **({"GAUC": "gauc"} if any(part.gauc is not None for part in parts) else {})}
 
 
 def print_pairs(title: str, figures: Mapping[str, object], console: Console) -> None:

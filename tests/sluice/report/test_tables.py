@@ -49,6 +49,11 @@ def test_who_is_known_is_split_where_somebody_is_new_and_the_reason_stands_below
     text = printed(lambda console: print_models(models, console, "dnn is served: it is the best."))
     for part in ("new users, 10 rows", "0.8125", "dnn is served: it is the best."):
         assert part in text
+    assert "GAUC by who is known" not in text
+    by_user = {"known users": parts["known users"].model_copy(update={"gauc": 0.6875}), "new users": parts["new users"]}
+    text = printed(lambda console: print_models({"dnn": records.ranker(by_novelty=by_user)}, console))
+    assert "GAUC by who is known" in text
+    assert "0.6875" in text
     nobody = {"known users": parts["known users"], "new users": SliceFigures(rows=0, positives=0)}
     assert novelty_slices({"dnn": records.ranker(by_novelty=nobody)}) == {}
     assert novelty_slices({"dnn": records.ranker()}) == {}
