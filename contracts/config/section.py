@@ -12,6 +12,7 @@ from contracts.errors import ConfigError
 Side = Literal["user", "item", "context", "cross"]
 Kind = Literal["categorical", "numeric", "multi_valued", "sequence", "counter", "cross"]
 KeyType = Literal["string", "int64", "bool"]
+Numbers = Literal["plain", "piecewise_linear", "periodic"]
 ModelName = Literal[
     "popularity", "logistic_regression", "factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp",
     "final_net", "wukong", "din", "din_sequence", "fives",

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from contracts.config.section import ModelName, Section
+from contracts.config.section import ModelName, Numbers, Section
 
 NEED_HIDDEN = frozenset({"final_mlp", "final_net"})
 
@@ -29,9 +29,16 @@ class Train(Section):
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")
     cross_layers: int = Field(3, ge=1, description="of DCNv2 and GDCN")
     cross_rank: int = Field(64, ge=0, description="of DCNv2 and GDCN; 0: one full matrix, not the product of two")
+    cross_structure: Literal["parallel", "stacked"] = Field(
+        "parallel", description="of DCNv2 and GDCN: the MLP reads the inputs beside the cross layers, or their outputs"
+    )
     wukong_layers: int = Field(2, ge=1, description="of the model 'wukong': crosses up to the order 2^layers")
     wukong_vectors: int = Field(8, ge=1, description="K of the model 'wukong': a layer gives 2 K vectors")
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
+    numbers: Numbers = Field(
+        "plain", description="how every ranker reads a number beside its bins: as it is; with ramps between the edges "
+        "of its finest bins (32 at most); with sines and cosines of learned frequencies"
+    )
     dropout: float = Field(0.2, ge=0, lt=1, description="of hidden units")
     batch_norm: bool = Field(
         True, description="batch normalisation of hidden units while training; folded into the layers afterwards"

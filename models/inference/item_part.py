@@ -14,10 +14,12 @@ from torch import nn
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import PADDING
 from models.inference.block_inputs import BlockInputs
+from models.inference.number_columns import NumberColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_inputs import Inputs
-from models.layers.embedding import FusedEmbedding
-from models.layers.mlp import Mlp
+from models.networks.dcn_v2 import DcnV2
+from models.networks.din import Din
+from models.networks.dnn import Dnn
 
 BLOCK = 8192  # items at a time
 
@@ -85,11 +87,13 @@ class ChangedColumns:
 
 
 def table(network: nn.Module, items: Encoded) -> np.ndarray | None:
-    """W_i i of items [I, ...], float32 [I, H]; None for a network without such a layer."""
-    embedding, mlp = getattr(network, "embedding", None), getattr(network, "mlp", None)
-    if not isinstance(embedding, FusedEmbedding) or not isinstance(mlp, Mlp) or mlp.norms is not None:
+    """W_i i of items [I, ...], float32 [I, H]; None for a network whose first layer reads something else."""
+    if not isinstance(network, Dnn | DcnV2 | Din) or network.mlp.norms is not None:
         return None
-    reader = BlockInputs(embedding.candidate, embedding)
+    if isinstance(network, DcnV2) and network.stacked:
+        return None
+    embedding, mlp = network.embedding, network.mlp
+    reader, numbers = BlockInputs(embedding.candidate, embedding), NumberColumns(embedding.candidate_encoding)
     weight = NumpyMlp(mlp).candidate[: reader.width]  # behind them those of DIN's interests
     found = np.empty((len(items.ids), weight.shape[1]), dtype=np.float32)
     crosses = len(embedding.candidate.order) - items.ids.shape[1]
@@ -99,6 +103,6 @@ def table(network: nn.Module, items: Encoded) -> np.ndarray | None:
         ids, dense = items.ids[start : start + BLOCK], items.dense[start : start + BLOCK]
         nothing = np.full((len(ids), crosses), PADDING, dtype=ids.dtype)  # whose vectors are zero
         found[start : start + BLOCK] = reader(
-            np.concatenate([ids, nothing], axis=1), np.zeros((len(ids), products), np.float32), dense,
+            np.concatenate([ids, nothing], axis=1), np.zeros((len(ids), products), np.float32), *numbers(dense),
             np.zeros((len(ids), rates), np.float32)) @ weight
     return found

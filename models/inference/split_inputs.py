@@ -10,6 +10,7 @@ from torch import nn
 
 from contracts.features.encoding import Encoded
 from models.inference.block_inputs import BlockInputs
+from models.inference.number_columns import NumberColumns
 from models.layers.embedding import FusedEmbedding
 from models.layers.item_prior import ItemPrior
 
@@ -28,14 +29,16 @@ class Inputs:
         self.embedding = embedding
         self.request_reader = BlockInputs(embedding.request, embedding)
         self.candidate_reader = BlockInputs(embedding.candidate, embedding)
+        self._request_numbers = NumberColumns(embedding.request_encoding)
+        self._candidate_numbers = NumberColumns(embedding.candidate_encoding)
         self._prior = None if prior.slot is None else (prior.slot.start, prior.logit.numpy())
 
     def request(self, request: Encoded) -> np.ndarray:
-        return self.request_reader(request.ids, request.dense)
+        return self.request_reader(request.ids, *self._request_numbers(request.dense))
 
     def candidate(self, request_ids: np.ndarray, candidate: Encoded) -> np.ndarray:
         products, rates = self.products(request_ids, candidate.ids), self.rates(request_ids, candidate.ids)
-        return self.candidate_reader(candidate.ids, *products, candidate.dense, *rates)
+        return self.candidate_reader(candidate.ids, *products, *self._candidate_numbers(candidate.dense), *rates)
 
     def products(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> list[np.ndarray]:
         """Those of crosses, by the network's own layer: [K, P], or nothing."""

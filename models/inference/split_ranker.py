@@ -4,8 +4,8 @@
     logits(begun, candidates)  the rest
     slopes(begun, candidates)  how each logit changes along the network's inputs (serving/stages/sensitivity.py)
 
-DNN, DCNv2 and DIN are computed in numpy, ensembles member by member, other networks as they are. `of` chooses; parity
-at load (serving/bundle/parity.py) compares what serves with what was trained.
+DNN, parallel DCNv2 and DIN are computed in numpy, ensembles member by member, other networks as they are. `of` chooses;
+parity at load (serving/bundle/parity.py) compares what serves with what was trained.
 """
 
 from __future__ import annotations
@@ -47,12 +47,15 @@ def of(network: nn.Module, item_ids: int = 0) -> ServedRanker:
     if isinstance(network, Ensemble):
         return SplitEnsemble([of(member, item_ids) for member in network.members])
     made = next((split for kind, split in _SPLIT.items() if isinstance(network, kind)), None)
-    if made is None or network.mlp.norms is not None or not _on_cpu(network):  # type: ignore[union-attr]
+    if made is None or not _plain(network):
         return PlainRanker(network)
     return made(network, item_ids)
 
 
-def _on_cpu(network: nn.Module) -> bool:
+def _plain(network: nn.Module) -> bool:
+    """On the CPU in fp32, without batch normalisation, its MLP reading the inputs themselves."""
+    if network.mlp.norms is not None or getattr(network, "stacked", False):  # type: ignore[union-attr]
+        return False
     return all(one.device.type == "cpu" and one.dtype == torch.float32 for one in network.parameters())
 
 
@@ -169,6 +172,7 @@ class SplitDcn(SplitDnn):
     def __init__(self, network: DcnV2, item_ids: int = 0) -> None:
         super().__init__(network, item_ids)
         self._crosses = [_Cross(layer) for layer in network.crosses]  # type: ignore[arg-type]
+        assert network.cross_output is not None
         self._output = network.cross_output.weight.detach().numpy()[0]
 
     def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray:

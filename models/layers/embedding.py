@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from contracts.config.section import Side
+from contracts.config.section import Numbers, Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.examples.batches import FeatureBlock
+from models.layers import number_encoding
 from models.layers.own_rows import drawn, own_rows, put
 from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
@@ -83,7 +84,7 @@ class FusedEmbedding(nn.Module):
 
     def __init__(
         self, spec: FeatureSpec, dim: int, candidate_sides: tuple[Side, ...] = BLOCK_SIDES["candidate"],
-        tie: bool = True,
+        tie: bool = True, numbers: Numbers = "plain",
     ) -> None:
         super().__init__()
         self.dim = dim
@@ -99,9 +100,13 @@ class FusedEmbedding(nn.Module):
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
         self.pair_rates = PairRateFeatures(spec, spec.pair_model) if crossed and spec.pair_model else None
         sides = BLOCK_SIDES["request"]
-        self.candidate_numbers = len(spec.dense_slots(*candidate_sides))
+        self.request_encoding, self.candidate_encoding = (
+            number_encoding.build(numbers, spec, of) for of in (sides, candidate_sides))
+        self.request_numbers, self.candidate_numbers = (
+            len(spec.dense_slots(*of)) + number_encoding.width(encoding)
+            for of, encoding in ((sides, self.request_encoding), (candidate_sides, self.candidate_encoding)))
         self.candidate_numbers += self.pair_rates.width if self.pair_rates else 0
-        self.request = BlockReader(spec.id_slots(*sides), len(spec.dense_slots(*sides)), starts, dim)
+        self.request = BlockReader(spec.id_slots(*sides), self.request_numbers, starts, dim)
         further = self.candidate_numbers + (self.products.width if self.products else 0)
         self.candidate = BlockReader(spec.id_slots(*candidate_sides), further, starts, dim)
 
@@ -128,14 +133,24 @@ class FusedEmbedding(nn.Module):
         """Inputs [1 or B, request.width] and [B, candidate.width]."""
         request_rows, candidate_rows = self.request.rows(request.ids), self.candidate.rows(candidate.ids)
         left, right = self.vectors(request_rows, candidate_rows)
-        return (self.request.join(request_rows, left, request.dense),
+        return (self.join_request(request_rows, left, request),
                 self.join_candidate(candidate_rows, right, request, candidate))
 
+    def join_request(self, rows: Tensor, vectors: Tensor, request: FeatureBlock) -> Tensor:
+        """Rows and vectors of the block, dense inputs and what encodes them -> [1 or B, request.width]."""
+        return self.request.join(rows, vectors, *_numbers(self.request_encoding, request.dense))
+
     def join_candidate(self, rows: Tensor, vectors: Tensor, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
-        """Rows and vectors of the block, products of crosses, dense inputs, pair rates -> [B, candidate.width]."""
+        """Rows and vectors of the block, products of crosses, dense inputs and what encodes them, pair rates ->
+        [B, candidate.width]."""
         products = [self.products(request.ids, candidate.ids)] if self.products else []
         pair_rates = [self.pair_rates(request.ids, candidate.ids)] if self.pair_rates else []
-        return self.candidate.join(rows, vectors, *products, candidate.dense, *pair_rates)
+        numbers = _numbers(self.candidate_encoding, candidate.dense)
+        return self.candidate.join(rows, vectors, *products, *numbers, *pair_rates)
+
+
+def _numbers(encoding: nn.Module | None, dense: Tensor) -> list[Tensor]:
+    return [dense] if encoding is None else [dense, encoding(dense)]
 
 
 def _padding(rows: Tensor) -> int | None:

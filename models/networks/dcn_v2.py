@@ -1,10 +1,11 @@
-"""DCN V2, cross layers beside an MLP (Wang et al., 2021, arXiv 2008.13535, parallel structure), and GDCN, whose crosses
-pass a gate (Wang et al., CIKM 2023, arXiv 2311.04635, parallel structure).
+"""DCN V2, cross layers and an MLP (Wang et al., 2021, arXiv 2008.13535), and GDCN, whose crosses pass a gate (Wang et
+al., CIKM 2023, arXiv 2311.04635).
 
     x_0     = [request; candidate]               [B, X]
     x_{l+1} = x_0 * (W_l x_l + b_l) + x_l         W_l = U_l V_l, U_l [X, rank], V_l [rank, X]; of rank 0: W_l [X, X]
     x_{l+1} = x_0 * (W_l x_l + b_l) * sigmoid(G_l x_l) + x_l       GDCN, G_l of the same rank as W_l
-    logit   = w . x_L + MLP(x_0)
+    logit   = w . x_L + MLP(x_0)                            parallel: the MLP reads the inputs
+    logit   = MLP(x_L)                                      stacked: it reads the crosses
 
 A gate decides per row and input how much of each cross of order l + 1 goes on, so that further layers add less noise.
 """
@@ -16,6 +17,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
@@ -54,21 +56,24 @@ class GatedCrossLayer(CrossLayer):
 
 
 class CrossNetwork(nn.Module):
-    """Cross layers, `layer(width, rank)` each, and an MLP read the same inputs; their outputs are added."""
+    """Cross layers, `layer(width, rank)` each, and an MLP read the same inputs, and their outputs are added; `stacked`,
+    the MLP reads what the cross layers give."""
 
     layer: Callable[[int, int], CrossLayer]
 
     def __init__(
-        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, cross_layers: int, cross_rank: int
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, cross_layers: int, cross_rank: int,
+        stacked: bool = False, numbers: Numbers = "plain",
     ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim)
+        self.stacked = stacked
+        self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
         request, candidate = self.embedding.request.width, self.embedding.candidate.width
         rank = min(cross_rank, request + candidate)
         self.crosses = nn.ModuleList(self.layer(request + candidate, rank) for _ in range(cross_layers))
         self.mlp = Mlp(request, candidate, hidden, dropout=dropout)
-        self.cross_output = nn.Linear(request + candidate, 1, bias=False)
+        self.cross_output = None if stacked else nn.Linear(request + candidate, 1, bias=False)
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""
@@ -78,7 +83,8 @@ class CrossNetwork(nn.Module):
     def rescale(self, scale: float, shift: float) -> None:
         """What the network adds to the prior of the item becomes scale * that + shift."""
         self.mlp.rescale_output(scale, shift)
-        self.cross_output.weight.mul_(scale)
+        if self.cross_output is not None:
+            self.cross_output.weight.mul_(scale)
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
         """request of 1 or B rows, candidate of B rows -> logits [B]."""
@@ -87,11 +93,15 @@ class CrossNetwork(nn.Module):
         x = start
         for cross in self.crosses:
             x = cross(start, x)
-        return (self.mlp(left, right) + self.cross_output(x)).squeeze(1) + self.prior(candidate)
+        if self.cross_output is None:
+            found = self.mlp(*x.split([left.shape[1], right.shape[1]], dim=1))
+        else:
+            found = self.mlp(left, right) + self.cross_output(x)
+        return found.squeeze(1) + self.prior(candidate)
 
 
 class DcnV2(CrossNetwork):
-    """It serves in numpy (models/inference/split_ranker.py)."""
+    """It serves in numpy (models/inference/split_ranker.py), stacked as it is."""
 
     layer = CrossLayer
 

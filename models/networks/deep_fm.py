@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import FeatureBlock
 from models.layers.mlp import Mlp
@@ -25,8 +26,10 @@ class DeepFm(FactorisationMachine):
 
     step_scale = 1.0
 
-    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
-        super().__init__(spec, dim)
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, numbers: Numbers = "plain"
+    ) -> None:
+        super().__init__(spec, dim, numbers)
         self.mlp = Mlp(self.embedding.request.width, self.embedding.candidate.width, hidden, dropout=dropout)
 
     @torch.no_grad()

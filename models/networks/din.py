@@ -21,6 +21,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
@@ -75,10 +76,11 @@ class Din(nn.Module):
     """Without a sequence in the spec this is the plain deep ranker. `context`: the blocks of each sequence."""
 
     def __init__(
-        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, blocks: int = 0
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, blocks: int = 0,
+        numbers: Numbers = "plain",
     ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim)
+        self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
         candidate = {slot.name: slot for slot in spec.block_ids("candidate")}
         sequences = [slot for slot in spec.block_ids("request") if slot.sequence and slot.width > 1]
@@ -111,5 +113,5 @@ class Din(nn.Module):
             keys = in_their_order(context, left[:, span], user_rows[:, span] != PADDING)
             interests.append(attention(query, *keys))
         joined = self.embedding.join_candidate(item_rows, right, request, candidate)
-        inputs = users.join(user_rows, left, request.dense), torch.cat([joined, *interests], dim=1)
+        inputs = self.embedding.join_request(user_rows, left, request), torch.cat([joined, *interests], dim=1)
         return self.mlp(*inputs).squeeze(1) + self.prior(candidate)

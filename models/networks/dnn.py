@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
@@ -15,9 +16,11 @@ from models.layers.mlp import Mlp
 class Dnn(nn.Module):
     """logit = MLP([request inputs; candidate inputs]) + prior of the item."""
 
-    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, numbers: Numbers = "plain"
+    ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim)
+        self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
         self.mlp = Mlp(self.embedding.request.width, self.embedding.candidate.width, hidden, dropout=dropout)
 

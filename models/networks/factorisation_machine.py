@@ -12,6 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import INITIAL_STD, BlockReader, FusedEmbedding
@@ -27,10 +28,10 @@ class FactorisationMachine(nn.Module):
 
     step_scale = STEP_SCALE  # of weights and bias
 
-    def __init__(self, spec: FeatureSpec, dim: int) -> None:
+    def __init__(self, spec: FeatureSpec, dim: int, numbers: Numbers = "plain") -> None:
         super().__init__()
         self.dim = dim
-        self.embedding = FusedEmbedding(spec, dim + 1, tie=False)
+        self.embedding = FusedEmbedding(spec, dim + 1, tie=False, numbers=numbers)
         self.prior = ItemPrior(spec)
         with torch.no_grad():
             self.embedding.weight.mul_(START)

@@ -17,6 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
@@ -64,9 +65,11 @@ class Gate(nn.Module):
 class FinalMlp(nn.Module):
     """The last width of `hidden` is that of the two streams, which the fusion joins."""
 
-    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, numbers: Numbers = "plain"
+    ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim)
+        self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
         request, candidate = self.embedding.request.width, self.embedding.candidate.width
         self.gates = nn.ModuleList(Gate(context, request + candidate) for context in (request, candidate))

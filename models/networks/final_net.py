@@ -15,6 +15,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
@@ -49,9 +50,11 @@ class SlotGates(nn.Module):
 class FinalNet(nn.Module):
     """`hidden` are the widths of the layers."""
 
-    def __init__(self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float) -> None:
+    def __init__(
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, numbers: Numbers = "plain"
+    ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim)
+        self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
         request, candidate = self.embedding.request, self.embedding.candidate
         self.gates = SlotGates(request, candidate, dim)

@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
@@ -32,11 +33,11 @@ class Fives(nn.Module):
 
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, layers: int,
-        readout: Readout = "all", allowed: Tensor | None = None,
+        readout: Readout = "all", allowed: Tensor | None = None, numbers: Numbers = "plain",
     ) -> None:
         super().__init__()
         self.dim, self.readout = dim, readout
-        self.embedding = FusedEmbedding(spec, dim + 1)
+        self.embedding = FusedEmbedding(spec, dim + 1, numbers=numbers)
         self.prior = ItemPrior(spec)
         with torch.no_grad():
             self.embedding.weight[:, -1] = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import FusedEmbedding
@@ -17,12 +18,12 @@ STEP_SCALE = 10.0  # Adam moves a weight by about the learning rate a step: too 
 class LogisticRegression(nn.Module):
     """The embedding is one number wide: it is the weight of a value."""
 
-    def __init__(self, spec: FeatureSpec) -> None:
+    def __init__(self, spec: FeatureSpec, numbers: Numbers = "plain") -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim=1, tie=False)
+        self.embedding = FusedEmbedding(spec, dim=1, tie=False, numbers=numbers)
         self.prior = ItemPrior(spec)
         nn.init.zeros_(self.embedding.weight)
-        self.request_dense = nn.Parameter(torch.zeros(len(spec.block_dense("request"))))
+        self.request_dense = nn.Parameter(torch.zeros(self.embedding.request_numbers))
         self.candidate_dense = nn.Parameter(torch.zeros(self.embedding.candidate_numbers))
         self.bias = nn.Parameter(torch.zeros(1))
 

@@ -24,19 +24,27 @@ from models.networks.wukong import Wukong
 
 _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "popularity": lambda spec, _: Popularity(spec),
-    "logistic_regression": lambda spec, _: LogisticRegression(spec),
-    "factorisation_machine": lambda spec, s: FactorisationMachine(spec, s.embedding_dim),
-    "dnn": lambda spec, s: Dnn(spec, s.embedding_dim, s.hidden, s.dropout),
-    "dcn_v2": lambda spec, s: DcnV2(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
-    "gdcn": lambda spec, s: Gdcn(spec, s.embedding_dim, s.hidden, s.dropout, s.cross_layers, s.cross_rank),
-    "deep_fm": lambda spec, s: DeepFm(spec, s.embedding_dim, s.hidden, s.dropout),
-    "final_mlp": lambda spec, s: FinalMlp(spec, s.embedding_dim, s.hidden, s.dropout),
-    "final_net": lambda spec, s: FinalNet(spec, s.embedding_dim, s.hidden, s.dropout),
-    "wukong": lambda spec, s: Wukong(spec, s.embedding_dim, s.hidden, s.dropout, s.wukong_layers, s.wukong_vectors),
-    "fives": lambda spec, s: Fives(spec, s.embedding_dim, s.hidden, s.dropout, s.edge_layers),
-    "din": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout),
-    "din_sequence": lambda spec, s: Din(spec, s.embedding_dim, s.hidden, s.dropout, blocks=1),
+    "logistic_regression": lambda spec, s: LogisticRegression(spec, s.numbers),
+    "factorisation_machine": lambda spec, s: FactorisationMachine(spec, s.embedding_dim, s.numbers),
+    "dnn": lambda spec, s: Dnn(*_deep(spec, s), s.numbers),
+    "dcn_v2": lambda spec, s: DcnV2(*_deep(spec, s), *_crossed(s), s.numbers),
+    "gdcn": lambda spec, s: Gdcn(*_deep(spec, s), *_crossed(s), s.numbers),
+    "deep_fm": lambda spec, s: DeepFm(*_deep(spec, s), s.numbers),
+    "final_mlp": lambda spec, s: FinalMlp(*_deep(spec, s), s.numbers),
+    "final_net": lambda spec, s: FinalNet(*_deep(spec, s), s.numbers),
+    "wukong": lambda spec, s: Wukong(*_deep(spec, s), s.wukong_layers, s.wukong_vectors, s.numbers),
+    "fives": lambda spec, s: Fives(*_deep(spec, s), s.edge_layers, numbers=s.numbers),
+    "din": lambda spec, s: Din(*_deep(spec, s), numbers=s.numbers),
+    "din_sequence": lambda spec, s: Din(*_deep(spec, s), blocks=1, numbers=s.numbers),
 }
+
+
+def _deep(spec: FeatureSpec, settings: Train) -> tuple[FeatureSpec, int, tuple[int, ...], float]:
+    return spec, settings.embedding_dim, settings.hidden, settings.dropout
+
+
+def _crossed(settings: Train) -> tuple[int, int, bool]:
+    return settings.cross_layers, settings.cross_rank, settings.cross_structure == "stacked"
 
 
 def names() -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from contracts.config.section import Numbers
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import BlockReader, FusedEmbedding
@@ -61,16 +62,17 @@ class Wukong(nn.Module):
     """`layers` of 2 x `vectors` vectors each: K of the formulas is `vectors`."""
 
     def __init__(
-        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, layers: int, vectors: int
+        self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, layers: int, vectors: int,
+        numbers: Numbers = "plain",
     ) -> None:
         super().__init__()
-        self.embedding = FusedEmbedding(spec, dim)
+        self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
         self.dim = dim
         readers = (self.embedding.request, self.embedding.candidate)
-        numbers = [_numbers(reader, dim) for reader in readers]
-        self.numbers = nn.ModuleList(nn.Linear(width, dim) if width else nn.Identity() for width in numbers)
-        count = sum(len(reader.slots) for reader in readers) + sum(width > 0 for width in numbers)
+        widths = [_numbers(reader, dim) for reader in readers]
+        self.numbers = nn.ModuleList(nn.Linear(width, dim) if width else nn.Identity() for width in widths)
+        count = sum(len(reader.slots) for reader in readers) + sum(width > 0 for width in widths)
         self.layers = nn.Sequential(*(
             WukongLayer(2 * vectors if number else count, dim, vectors, hidden[-1] if hidden else vectors * dim)
             for number in range(layers)))

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from contracts.config.section import Side
 from contracts.features.feature_spec import BLOCK_SIDES, BlockName, FeatureSpec
 from models.examples.batches import FeatureBlock
+from models.layers import number_encoding
 from models.layers.embedding import FusedEmbedding
 from models.layers.mlp import Mlp
 
@@ -34,7 +35,9 @@ def input_fields(embedding: FusedEmbedding, spec: FeatureSpec, block: BlockName)
     if block == "candidate" and embedding.products:
         each = embedding.products.width // len(spec.products())
         names += [field.name for field in spec.products() for _ in range(each)]
-    names += [slot.field for slot in spec.dense_slots(*sides)]
+    dense = spec.dense_slots(*sides)
+    encoding = embedding.request_encoding if block == "request" else embedding.candidate_encoding
+    names += [slot.field for slot in (*dense, *number_encoding.sources(encoding, dense))]
     if block == "candidate" and embedding.pair_rates:
         names += [field.name for field in spec.pair_rates() for _ in range(embedding.pair_rates.channels)]
     return names

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from contracts.features.feature_spec import FeatureSpec
+from contracts.features.feature_spec import DenseSlot, FeatureSpec
+from models.layers import number_encoding
 from models.layers.embedding import BlockReader, FusedEmbedding
 
 
@@ -15,8 +16,8 @@ def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]
     embedding = getattr(network, "embedding", None)
     if not isinstance(embedding, FusedEmbedding):
         return {}
-    request_dense = [slot.name for slot in spec.block_dense("request")]
-    candidate_dense = [slot.name for slot in spec.block_dense("candidate")][: embedding.candidate.width]
+    request_dense = _numbers(spec.block_dense("request"), embedding.request_encoding)
+    candidate_dense = _numbers(spec.block_dense("candidate"), embedding.candidate_encoding)
     if embedding.products is None and embedding.pair_rates is None:
         candidate_dense = candidate_dense[: embedding.candidate_numbers]
     channels = embedding.pair_rates.width // len(embedding.pair_rates.parts) if embedding.pair_rates else 0
@@ -34,6 +35,12 @@ def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]
         "numbers": left[1] + right[1],
         "slots": [slot.name for reader in (embedding.request, embedding.candidate) for slot in reader.slots],
     }
+
+
+def _numbers(slots: Sequence[DenseSlot], encoding: nn.Module | None) -> list[str]:
+    """The slots, and what encodes them, numbered."""
+    made = [slot.name for slot in number_encoding.sources(encoding, slots)]
+    return [*(slot.name for slot in slots), *(f"{name} {made[:place].count(name)}" for place, name in enumerate(made))]
 
 
 def _slots(reader: BlockReader, dim: int) -> list[str]:

@@ -24,17 +24,18 @@ BATCHES, LEAST_BATCH, MOST_BATCH, LEAST_UPDATES = (0.25, 0.5, 1, 2, 4), 32, 16_3
 DIGITS = 3  # of a number that is written down
 
 _LINEAR = ("learning_rate", "batch_size", "embedding_l2")
-_DEEP = (*_LINEAR, "weight_decay", "embedding_dim", "hidden", "dropout")
+_DEEP = (*_LINEAR, "weight_decay", "embedding_dim", "hidden", "dropout", "numbers")
+_CROSSED = (*_DEEP, "cross_layers", "cross_rank", "cross_structure")
 READ_BY = {
-    "logistic_regression": _LINEAR,
-    "factorisation_machine": (*_LINEAR, "embedding_dim"),
+    "logistic_regression": (*_LINEAR, "numbers"),
+    "factorisation_machine": (*_LINEAR, "embedding_dim", "numbers"),
     "dnn": _DEEP,
-    "dcn_v2": (*_DEEP, "cross_layers", "cross_rank"),
-    "gdcn": (*_DEEP, "cross_layers", "cross_rank"),
+    "dcn_v2": _CROSSED,
+    "gdcn": _CROSSED,
     "deep_fm": _DEEP,
     "final_mlp": _DEEP,
     "final_net": _DEEP,
-    "wukong": _DEEP,
+    "wukong": (*_DEEP, "wukong_layers", "wukong_vectors"),
     "fives": (*_DEEP, "edge_layers"),
     "din": _DEEP,
     "din_sequence": _DEEP,
@@ -90,7 +91,11 @@ def _whole(settings: Train, rows: int) -> Space:
         "hidden": Choice(_with(_shape(settings.hidden), SHAPES[size])),
         "cross_layers": Choice(_with(settings.cross_layers, (1, 2, 3, 4))),
         "cross_rank": Choice(_with(settings.cross_rank, (0, 16, 64))),
+        "cross_structure": Choice(("parallel", "stacked")),
+        "wukong_layers": Choice(_with(settings.wukong_layers, (1, 2, 3))),
+        "wukong_vectors": Choice(_with(settings.wukong_vectors, (4, 8, 16))),
         "edge_layers": Choice(_with(settings.edge_layers, (1, 2, 3))),
+        "numbers": Choice(("plain", "piecewise_linear", "periodic")),
     }
 
 

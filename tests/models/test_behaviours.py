@@ -20,9 +20,18 @@ from models.training import checkpoint, fitting
 from models.training.loop import FitResult
 
 Auc = Callable[[np.ndarray, np.ndarray], float]
-DEEP = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "wukong", "fives", "din",
-        "din_sequence")
+PLAIN = ("factorisation_machine", "dnn", "dcn_v2", "gdcn", "deep_fm", "final_mlp", "final_net", "wukong", "fives",
+         "din", "din_sequence")
+VARIANTS: dict[str, dict[str, str]] = {
+    "dnn, ramps": {"numbers": "piecewise_linear"}, "dcn_v2, waves": {"numbers": "periodic"},
+    "dcn_v2, stacked": {"cross_structure": "stacked"}}  # of the network named first
+DEEP = (*PLAIN, *VARIANTS)
 TRAINED = ("logistic_regression", *DEEP)
+
+
+def build(name: str, spec: FeatureSpec, settings: Train) -> nn.Module:
+    changed = settings.model_copy(update=VARIANTS.get(name, {}))
+    return registry.build(name.partition(",")[0], spec, changed)
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +39,13 @@ def fitted(item_world: Any, spec: FeatureSpec, settings: Train) -> dict[str, tup
     def fit(name: str) -> tuple[nn.Module, FitResult]:
         torch.set_num_threads(1)
         torch.manual_seed(1)
-        network = registry.build(name, spec, settings)
+        network = build(name, spec, settings)
         return network, fitting.fit(network, item_world.train, item_world.validation, settings, seed=1)
 
-    return {name: fit(name) for name in registry.names()}
+    return {name: fit(name) for name in (*registry.names(), *VARIANTS)}
 
 
-@pytest.fixture(params=registry.names())
+@pytest.fixture(params=(*registry.names(), *VARIANTS))
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -74,7 +83,7 @@ def test_same_seed_same_weights(name: str, spec: FeatureSpec, settings: Train, i
     runs = []
     for _ in range(2):
         torch.manual_seed(3)
-        network = registry.build(name, spec, short)
+        network = build(name, spec, short)
         fitting.fit(network, item_world.train, item_world.validation, short, seed=3, positions=4)
         runs.append(network.state_dict())
     assert all(torch.equal(runs[0][key], runs[1][key]) for key in runs[0])
@@ -129,7 +138,7 @@ def test_stored_weights_give_the_same_logits(
     network: nn.Module, name: str, spec: FeatureSpec, settings: Train, batch: Batch, tmp_path: Path
 ) -> None:
     checkpoint.save(network, tmp_path / "weights.safetensors")
-    other = registry.build(name, spec, settings).eval()
+    other = build(name, spec, settings).eval()
     checkpoint.load(other, tmp_path / "weights.safetensors")
     assert torch.equal(other(batch.request, batch.candidate), network(batch.request, batch.candidate))
 
@@ -164,7 +173,7 @@ def test_a_cross_is_learned_by_the_deep_ones_alone(
     name: str, xor_world: Any, spec: FeatureSpec, settings: Train, auc: Auc
 ) -> None:
     longer = settings.model_copy(update={"epochs": 8, "patience": 8})
-    network = registry.build(name, spec, longer)
+    network = build(name, spec, longer)
     fitting.fit(network, xor_world.train, xor_world.validation, longer, seed=2)
     labels = xor_world.validation.column("_label")
     reached, ceiling = auc(labels, fitting.predict(network, xor_world.validation)), auc(labels, xor_world.logits)
@@ -183,7 +192,7 @@ def test_the_position_tower_takes_the_effect_of_the_position(
 
     world = make_world(logit, seed=11)
     torch.manual_seed(1)
-    network = registry.build(name, spec, settings)
+    network = build(name, spec, settings)
     result = fitting.fit(network, world.train, world.validation, settings, seed=1, positions=4)
     assert result.position_bias[0] == 0.0
     assert result.position_bias[3] == pytest.approx(-1.5, abs=0.25)
@@ -208,7 +217,7 @@ def test_what_a_list_says_is_heard(
 
     world = make_world(logit, seed=21)
     torch.manual_seed(4)
-    network = registry.build(name, spec, settings)
+    network = build(name, spec, settings)
     fitting.fit(network, world.train, world.validation, settings, seed=1)
     labels = world.validation.column("_label")
     assert auc(labels, fitting.predict(network, world.validation)) > auc(labels, world.logits) - 0.05

@@ -42,9 +42,11 @@ def network(name: str, market: Market, settings: Train) -> Any:
     return made
 
 
-def publish(market: Market, trained: Artifacts, name: str, folder: Path, members: int = 1) -> Path:
+def publish(
+    market: Market, trained: Artifacts, name: str, folder: Path, members: int = 1, **settings: object
+) -> Path:
     """A bundle of one network, or of an ensemble; the ranker's files are as `sluice train` writes them."""
-    config = make_config(train={"ranker": name, "models": [name]})
+    config = make_config(train={"ranker": name, "models": [name], **settings})
     out = Artifacts(shutil.copytree(trained.out, folder / "out"))
     torch.manual_seed(1)
     networks = [network(name, market, config.train) for _ in range(members)]
@@ -62,12 +64,17 @@ def publish(market: Market, trained: Artifacts, name: str, folder: Path, members
     return folder / "bundle"
 
 
-@pytest.mark.parametrize(("name", "members"), [*((name, 1) for name in registry.names()), ("dnn", 2)])
+VARIANTS = [("dnn", {"numbers": "piecewise_linear"}), ("din", {"numbers": "periodic"}),
+            ("logistic_regression", {"numbers": "piecewise_linear"}), ("dcn_v2", {"cross_structure": "stacked"})]
+
+
+@pytest.mark.parametrize(("name", "members", "settings"), [
+    *((name, 1, {}) for name in registry.names()), ("dnn", 2, {}), *((name, 1, changed) for name, changed in VARIANTS)])
 def test_what_was_trained_is_what_answers(
-    market: Market, trained: Artifacts, name: str, members: int, tmp_path: Path
+    market: Market, trained: Artifacts, name: str, members: int, settings: dict[str, str], tmp_path: Path
 ) -> None:
     """Parity at load compares logits; ranking and scoring are two ways to one probability."""
-    loaded = LoadedBundle.load(publish(market, trained, name, tmp_path, members))
+    loaded = LoadedBundle.load(publish(market, trained, name, tmp_path, members, **settings))
     assert loaded.manifest.ranker == name
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, make_config().serve)
     with InProcessServer(servicer) as server, RankingClient(server.target) as client:

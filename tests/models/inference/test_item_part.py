@@ -43,6 +43,12 @@ def test_items_are_taken_in_blocks(spec: FeatureSpec, batch: Batch, monkeypatch:
     np.testing.assert_allclose(whole, parts, atol=1e-6)
 
 
+def test_a_layer_that_reads_crosses_has_none(spec: FeatureSpec, batch: Batch) -> None:
+    for structure in ("parallel", "stacked"):
+        made = registry.build("dcn_v2", spec, Train(embedding_dim=4, cross_structure=structure)).requires_grad_(False)
+        assert (item_part.table(made, items(spec, batch.candidate)) is None) == (structure == "stacked")
+
+
 @pytest.mark.parametrize("name", ["logistic_regression", "popularity"])
 def test_networks_without_such_a_layer_have_none(spec: FeatureSpec, batch: Batch, name: str) -> None:
     made = registry.build(name, spec, Train(embedding_dim=4))

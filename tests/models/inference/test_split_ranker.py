@@ -19,9 +19,9 @@ from models.pair_rates import weights as pair_weights
 TRAIN = Train(embedding_dim=4, hidden=(8, 6), cross_layers=2, cross_rank=3, dropout=0.0)
 
 
-def network(name: str, spec: FeatureSpec, cross_rank: int = 3) -> nn.Module:
+def network(name: str, spec: FeatureSpec, **settings: object) -> nn.Module:
     torch.manual_seed(1)
-    made = registry.build(name, spec, TRAIN.model_copy(update={"cross_rank": cross_rank})).eval()
+    made = registry.build(name, spec, TRAIN.model_copy(update=settings)).eval()
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.4)
     with torch.no_grad():
@@ -49,6 +49,20 @@ def compare(made: nn.Module, spec: FeatureSpec, request: FeatureBlock, candidate
 def test_cross_layers_of_full_rank(spec: FeatureSpec, batch: Batch) -> None:
     compare(network("dcn_v2", spec, cross_rank=0), spec, FeatureBlock(*(part[:1] for part in batch.request)),
             batch.candidate)
+
+
+@pytest.mark.parametrize("numbers", ["piecewise_linear", "periodic"])
+@pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "wukong"])
+@pytest.mark.parametrize("rows", [1, 64])
+def test_encoded_numbers(spec: FeatureSpec, batch: Batch, name: str, numbers: str, rows: int) -> None:
+    made = network(name, spec, numbers=numbers)
+    compare(made, spec, FeatureBlock(*(part[:rows] for part in batch.request)), batch.candidate)
+    assert isinstance(split_ranker.of(made), split_ranker.PlainRanker) == (name == "wukong")
+
+
+def test_stacked_crosses(spec: FeatureSpec, batch: Batch) -> None:
+    compare(network("dcn_v2", spec, cross_structure="stacked"), spec,
+            FeatureBlock(*(part[:1] for part in batch.request)), batch.candidate)
 
 
 @pytest.mark.parametrize("name", ["dnn", "dcn_v2", "din", "din_sequence", "deep_fm", "gdcn"])

@@ -6,7 +6,7 @@ import torch
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch
 from models.inference import split_ranker
-from models.networks.dcn_v2 import CrossLayer, DcnV2, GatedCrossLayer, Gdcn
+from models.networks.dcn_v2 import CrossLayer, CrossNetwork, DcnV2, GatedCrossLayer, Gdcn
 
 
 def test_a_cross_layer_is_the_formula_of_the_paper() -> None:
@@ -48,6 +48,20 @@ def test_gates_that_say_nothing_let_half_of_every_cross_through(spec: FeatureSpe
     plain.load_state_dict({name: value / 2 if "crosses" in name else value
                            for name, value in gated.state_dict().items() if "gate" not in name})
     torch.testing.assert_close(gated(*batch[:2]), plain(*batch[:2]))
+
+
+@pytest.mark.parametrize("kind", [DcnV2, Gdcn])
+def test_stacked_the_mlp_reads_what_the_crosses_give(kind: type[CrossNetwork], spec: FeatureSpec, batch: Batch) -> None:
+    made = kind(spec, 3, (8,), 0.0, cross_layers=2, cross_rank=2, stacked=True).eval()
+    left, right = made.embedding(*batch[:2])
+    start = torch.cat([left, right], dim=1)
+    x = made.crosses[1](start, made.crosses[0](start, start))
+    expected = made.mlp(x[:, : left.shape[1]], x[:, left.shape[1] :]).squeeze(1)
+    torch.testing.assert_close(made(*batch[:2]), expected + made.prior(batch.candidate))
+    assert made.cross_output is None
+    before = made(*batch[:2])
+    made.rescale(0.5, 0.25)
+    torch.testing.assert_close(made(*batch[:2]), 0.5 * before + 0.25)
 
 
 def test_gates_are_not_left_out_where_dcn_v2_serves_in_numpy(spec: FeatureSpec) -> None:
