@@ -1,11 +1,11 @@
 """Every ranker with all settings by default on logs that no default was chosen by, beside popularity and LightGBM.
 
-    sluice bench logs [NAME or FILE ...] [--out OUT] [--seeds 1] [--rows N] [--crosses] [--models ...]
+    sluice bench logs [NAME or FILE ...] [--out OUT] [--seeds 1] [--rows N] [--world 0] [--crosses] [--models ...]
 
 A NAME is one of benchmarks/models/made_logs.py, without any all of them; a FILE is a table, which `sluice init` guesses
 first, or a configuration (.toml). Features are made once, where OUT has none, so that
 `sluice bench peers NAME=OUT/NAME` reads the same rows. --crosses searches for crosses before the training, as `sluice
-run` does.
+run` does. --world is the seed of a made log; any but the first lies in OUT/world-N.
 
 Prints a Markdown table: AUC on validation and test, mean and deviation over the seeds (of one seed the standard error
 over users, else rows), and how often each was served. Of a made log the AUC of the true probabilities is printed, over
@@ -53,7 +53,7 @@ def prepared(asked: str, arguments: argparse.Namespace) -> tuple[Config, Artifac
     """The configuration, where its files go, and the AUC of the truth where it is known."""
     truth, path = None, Path(asked)
     if asked in made_logs.LOGS:
-        path, made, label = made_logs.write(asked, arguments.out, arguments.rows)
+        path, made, label = made_logs.write(asked, arguments.out, arguments.rows, arguments.world)
         truth = auc(label.astype(float), made.logit)
     target = path
     if path.suffix != ".toml":
@@ -111,10 +111,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, help="of a configuration")
     parser.add_argument("--label", help="expression, of a table")
     parser.add_argument("--rows", type=int, help="of a made log")
+    parser.add_argument("--world", type=int, default=0, help="seed of a made log")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--models", nargs="+", help="in place of the configured ones")
     parser.add_argument("--crosses", action="store_true")
     arguments = parser.parse_args(argv)
+    if arguments.world:
+        arguments.out = arguments.out / f"world-{arguments.world}"
     arguments.out.mkdir(parents=True, exist_ok=True)
     table, found = ["| log | model | validation AUC | test AUC | served |", "|---|---|---|---|---|"], {}
     for asked in arguments.logs or made_logs.LOGS:

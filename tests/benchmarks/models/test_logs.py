@@ -17,9 +17,10 @@ def test_a_row_says_how_often_a_model_was_served_and_the_truth_comes_last():
 
 @pytest.mark.slow
 def test_a_made_log_is_guessed_and_every_model_measured(tmp_path, capsys):
-    main(["waves", "--rows", "1500", "--out", str(tmp_path), "--models", "popularity", "logistic_regression"])
+    main(["waves", "--rows", "1500", "--world", "3", "--out", str(tmp_path), "--models", "popularity",
+          "logistic_regression"])
     found = last_line(capsys.readouterr().out)["waves"]
     assert set(found) == {"popularity", "logistic_regression", OUTSIDE}
     assert all_finite({name: of["auc"] for name, of in found.items()})
     assert found["logistic_regression"]["served"] + found["popularity"]["served"] == 1
-    assert load(tmp_path / "waves.toml").label.expression == "clicked = 1"
+    assert load(tmp_path / "world-3" / "waves.toml").label.expression == "clicked = 1"
