@@ -1,4 +1,4 @@
-"""Pair rates and their baselines: none, table, factorisation, two towers, PCF-GNN.
+"""Pair rates and their baselines: none, table, factorisation, two towers, PCF-GNN, and this as the prior of the count.
 
     sluice bench pair_rates baselines CONFIG --out OUT [--data DIR] [--events 5000000] [--seeds 5]
                                       [--rankers dnn dcn_v2] [--baselines none table ...]
@@ -7,8 +7,10 @@
 `baselines` takes the output of `sluice features CONFIG` in OUT, or makes it there: from the log in DIR, or from a
 simulation where CONFIG has one. It counts the graph of CONFIG's pairs where there is none yet; same windows, seeds and
 rankers for all. Of a simulated marketplace the error over pairs never seen together is given too; `worlds` simulates
-further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. A run that
-was killed goes on (OUT/pair_rates/baselines.jsonl). Prints Markdown tables; the last line is one JSON object.
+further ones, of other seeds or sizes, for that error alone. *alone* is the predicted rate without a ranker. What a
+ranker gains over one without rates, and over one with the table, has an interval over draws of seeds and of test rows.
+A run that was killed goes on (OUT/pair_rates/baselines.jsonl). Prints Markdown tables; the last line is one JSON
+object.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from benchmarks.models.crosses import paired
 from contracts.artifacts import LABEL, Artifacts
+from contracts.bundle.bundle import load_array, save_array
 from contracts.config.config import Config, load
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import FeatureSpec
@@ -45,6 +49,7 @@ from sluice.dev.kept_figures import KeptFigures
 from sluice.run import jobs
 
 WORLD = 1000  # between the seeds of two worlds
+OVER = ("none", "table")  # what gains are measured against
 Figures = dict[str, dict[str, list[float]]]
 
 
@@ -106,9 +111,31 @@ def compare(config: Config, out: Artifacts, seeds: int, rankers: list[str], base
                     buckets.setdefault(" x ".join(pair), {}).setdefault(f"{part} {name}", []).append(cells)
             print(seed, name, {key: values[-1] for key, values in figures[name].items()}, flush=True)
     print("\n" + "\n".join(f"{name:30s} {value:,.4g}" for name, value in about.items()) + "\n")
+    gains = gains_of(data, out, range(config.seed, config.seed + seeds), rankers, baselines)
     _print_table(figures)
+    _print_gains(gains)
     _print_buckets(buckets)
-    return {"about": about, "figures": figures, "buckets": buckets}
+    return {"about": about, "figures": figures, "gains": gains, "buckets": buckets}
+
+
+def gains_of(
+    data: Data, out: Artifacts, seeds: Sequence[int], rankers: Sequence[str], baselines: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """"RANKER, BASELINE" -> the mean gain of test AUC over each of OVER that was run, and its interval."""
+    found = {}
+    for ranker in rankers:
+        runs = [(data.labels, {name: load_array(logits_file(out, seed, name, ranker)) for name in baselines})
+                for seed in seeds]
+        for name in baselines:
+            over = [base for base in OVER if base in baselines and base != name]
+            gains = [paired(runs, name, base) for base in over]
+            found[f"{ranker}, {name}"] = {key: value for gain in gains for key, value in gain.items()}
+    return found
+
+
+def logits_file(out: Artifacts, seed: int, name: str, ranker: str) -> Path:
+    """Of the test rows."""
+    return out.pair_rates / "baselines" / f"{seed}-{name}-{ranker}.npy"
 
 
 def one_baseline(
@@ -129,6 +156,7 @@ def one_baseline(
         with tempfile.TemporaryDirectory() as folder:
             chosen = None if name == "none" else made()
             logits = downstream(ranker, chosen, data.graph, config, out, seed, Path(folder))
+        save_array(logits_file(out, seed, name, ranker), logits)
         figures = {f"{ranker} AUC": auc(data.labels, logits)}
         return {"figures": figures, "buckets": data.by_bucket([logits] * len(data.seen))}
 
@@ -206,6 +234,14 @@ def _print_table(figures: Figures) -> None:
     print("| pair rates | " + " | ".join(columns) + " |\n|---" + "|---" * len(columns) + "|")
     for name, values in figures.items():
         print(f"| {name} | " + " | ".join(mean_and_deviation(values.get(column, [])) for column in columns) + " |")
+
+
+def _print_gains(gains: dict[str, dict[str, float]]) -> None:
+    print("\n| ranker, pair rates | over | gain of test AUC | 95% interval |\n|---|---|---|---|")
+    for name, gain in gains.items():
+        for base in (base for base in OVER if f"over {base}" in gain):
+            value, low, high = (gain[f"over {base}{part}"] for part in ("", ", low", ", high"))
+            print(f"| {name} | {base} | {value:+.4f} | {low:+.4f} to {high:+.4f} |")
 
 
 def _print_buckets(buckets: dict[str, Any]) -> None:

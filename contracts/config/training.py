@@ -130,7 +130,9 @@ class PairRates(Section):
     """
 
     pairs: tuple[tuple[str, str], ...] = Field((), description="of fields")
-    model: Literal["pcf_gnn", "factorisation", "two_tower", "table", "none"] = "pcf_gnn"
+    model: Literal["pcf_gnn", "posterior", "factorisation", "two_tower", "table", "none"] = Field(
+        "pcf_gnn", description="of a pair's rate; posterior: PCF-GNN's rate as the prior of what was counted of it"
+    )
     dim: int = Field(16, ge=1, description="width of a value's vector")
     layers: int = Field(2, ge=0, le=4, description="rounds of message passing")
     neighbours: int = Field(15, ge=1, description="sampled per value and relation")

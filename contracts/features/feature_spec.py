@@ -56,7 +56,7 @@ class PairModel(BaseModel):
 
     head      vectors of two values -> logit of their rate ("dot", "mlp"), or a "table" of observed pairs
     dim       width of a value's vector; a table keeps one number a value, its own rate
-    entries   pairs that the table holds
+    entries   pairs that the table holds; beside vectors: pairs whose counts correct what the head says
     digest    of the pre-trained weights, so that what depends on them is made again with them
     """
 

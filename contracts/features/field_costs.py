@@ -97,16 +97,21 @@ class MeasuredCosts(Frozen):
 
 
 def field_keys(field: FeatureField, spec: FeatureSpec) -> int:
-    """Rows of the field's own tables; a sequence reads its target's. A statistic: its values, or a table's pairs."""
+    """Rows of the field's own tables; a sequence reads its target's. A statistic: its values, and counted pairs."""
     if field.kind == "statistic" and spec.pair_model:
-        return spec.pair_model.entries or sum(spec.slot(part).size for part in field.parts)
+        values = 0 if spec.pair_model.head == "table" else sum(spec.slot(part).size for part in field.parts)
+        return spec.pair_model.entries + values
     return 0 if field.kind == "sequence" else sum(size for _, _, size in field.slots())
 
 
 def field_bytes(field: FeatureField, spec: FeatureSpec, dim: int) -> int:
-    """Of one look-up: a vector per slot, one number for a dense input; a vector of each value for a statistic."""
+    """Of one look-up: a vector per slot, one number for a dense input; a vector of each value for a statistic, and two
+    numbers where its pair was counted."""
     if field.kind == "statistic" and spec.pair_model:
-        return BYTES * spec.pair_model.dim * (1 if spec.pair_model.entries else len(field.parts))
+        model = spec.pair_model
+        if model.head == "table":
+            return BYTES * model.dim
+        return BYTES * (model.dim * len(field.parts) + 2 * bool(model.entries))
     return BYTES * (dim * max(len(field.slots()), int(field.product)) + int(field.dense))
 
 

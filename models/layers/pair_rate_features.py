@@ -6,6 +6,8 @@ Mean and deviation are those over the impressions of the statistics window. A sl
 its logits over those that are not padding. Ids never seen in the window (1, new ids, or 0) read the vector that the
 encoder gives to a value it knows nothing about. A pair that a table does not hold gets the two values' own rates,
 logit = b + r_u + r_v, where r is 0 for an unknown value, and says so in a second input: 1 where the pair is missing.
+With counts beside the vectors the rate is (clicks + s g) / (n + s), g that of the head, and the second input is the
+head's share of it, s / (n + s): 1 where the pair was never seen.
 
 Nothing here needs the graph or its library. Frozen unless `fine_tune`.
 """
@@ -23,6 +25,8 @@ from torch import Tensor, nn
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot, PairModel
 from models.layers import pair_head
 
+NEAR = 1e-6  # of rates, from 0 and 1
+
 
 class VectorScorer(nn.Module):
     """vectors [N, D] of all values of all slots in pairs, and a head per pair."""
@@ -37,6 +41,39 @@ class VectorScorer(nn.Module):
     def forward(self, pair: int, left: Tensor, right: Tensor) -> Tensor:
         """Rows of values [...], [...] (broadcast) -> [..., 1] logits."""
         return self.heads[pair](self.vectors[left], self.vectors[right])[..., None]
+
+
+class CountScorer(VectorScorer):
+    """codes int64 [E], sorted as a table's, with clicks and exposure [E]; strength [P]: s above."""
+
+    channels = 2
+    codes: Tensor
+    clicks: Tensor
+    exposure: Tensor
+    strength: Tensor
+
+    def __init__(self, nodes: int, pairs: int, model: PairModel) -> None:
+        super().__init__(nodes, pairs, model)
+        self.nodes = nodes
+        self.register_buffer("codes", torch.zeros(model.entries, dtype=torch.int64))
+        self.register_buffer("clicks", torch.zeros(model.entries))
+        self.register_buffer("exposure", torch.zeros(model.entries))
+        self.register_buffer("strength", torch.ones(pairs))
+
+    def forward(self, pair: int, left: Tensor, right: Tensor) -> Tensor:
+        """Rows of values [...], [...] (broadcast) -> [..., 2]: logit, and the share of the head in its rate."""
+        rate = torch.sigmoid(super().forward(pair, left, right)[..., 0])
+        place, held = found_in(self.codes, (pair * self.nodes + left) * self.nodes + right)
+        shown, clicks = (torch.where(held, counts[place], 0.0) for counts in (self.exposure, self.clicks))
+        share = self.strength[pair] / (shown + self.strength[pair])
+        corrected = share * rate + clicks / (shown + self.strength[pair])
+        return torch.stack([torch.logit(corrected, eps=NEAR), share], dim=-1)
+
+
+def found_in(codes: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each of `wanted` stands among the sorted codes, and whether it does."""
+    place = torch.searchsorted(codes, wanted).clamp(max=len(codes) - 1)
+    return place, codes[place] == wanted
 
 
 class TableScorer(nn.Module):
@@ -62,8 +99,7 @@ class TableScorer(nn.Module):
         guess = self.base[pair] + self.own[pair][left] + self.own[pair][right]
         if not len(self.codes):
             return torch.stack([guess, torch.ones_like(guess)], dim=-1)
-        place = torch.searchsorted(self.codes, code).clamp(max=len(self.codes) - 1)
-        held = self.codes[place] == code
+        place, held = found_in(self.codes, code)
         return torch.stack([torch.where(held, self.logits[place], guess), (~held).float()], dim=-1)
 
 
@@ -80,7 +116,7 @@ class PairRateFeatures(nn.Module):
         sizes = {slot.name: slot.size for pair in self.parts for slot, _ in pair}
         ends = list(accumulate(sizes.values()))
         self.starts = {name: end - size for (name, size), end in zip(sizes.items(), ends, strict=True)}
-        kind = TableScorer if model.head == "table" else VectorScorer
+        kind = TableScorer if model.head == "table" else CountScorer if model.entries else VectorScorer
         self.scorer = kind(ends[-1], len(self.parts), model)
         self.channels = kind.channels
         self.numbers: Sequence[int] = range(len(self.parts))

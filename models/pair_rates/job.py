@@ -33,6 +33,7 @@ from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.buckets import memory
 from models.pair_rates.graph import PairGraph
+from models.pair_rates.strength import strengths
 from models.tracking.tracking import TrackedRun, Tracker
 
 
@@ -133,7 +134,8 @@ def fit(
         history=fitted.history, best_epoch=fitted.best_epoch, edges_per_second=fitted.edges_per_second,
         resumed_epochs=fitted.resumed, validation_loss=min(entry.validation_loss for entry in fitted.history),
     )
-    return pair_weights.from_network(network, graph, spec), figures
+    strength = strengths(network, graph, seed) if settings.model == "posterior" else None
+    return pair_weights.from_network(network, graph, spec, strength), figures
 
 
 def _digest(settings: PairRates, manifest: GraphManifest, seed: int) -> str:

@@ -47,7 +47,7 @@ class PairNetwork(nn.Module):
 
 def build(settings: PairRates, graph: PairGraph) -> PairNetwork:
     """Fresh weights come from torch's global generator: seed it first."""
-    if settings.model == "pcf_gnn":
+    if settings.model in ("pcf_gnn", "posterior"):
         attention = settings.aggregation == "attention"
         encoder: nn.Module = PcfGnn(
             graph, settings.dim, settings.layers, settings.neighbours, attention, settings.smoothing

@@ -26,6 +26,7 @@ from models.distributed.run_checkpoint import Kept, RunCheckpoint, State
 from models.distributed.world import ALONE
 from models.optimisation.optimisers import MANY_ROWS
 from models.optimisation.row_adam import RowAdam, row_gradient
+from models.pair_rates.edge_batches import edge_batches, shares
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.loss import squared_sum, target
 from models.pair_rates.network import PairNetwork
@@ -134,9 +135,9 @@ class PretrainRun:
     ) -> float:
         """Mean weighted loss of the training edges from where `now` stands, of the first `most_batches` alone where
         that is given."""
-        order, drawn = self._drawn(now, kept)
+        batches, drawn = self._drawn(now, kept)
+        batches = batches[:most_batches]
         self.network.train()
-        batches = order.split(self.settings.batch_size)[:most_batches]
         sums = torch.tensor([now.total, now.weights], dtype=torch.float64, device=self.device)
         for number, edges in enumerate(batches[now.batch :], start=now.batch + 1):
             self._set_rate((now.epoch - 1 + (number - 1) / len(batches)) / self.settings.epochs)
@@ -152,11 +153,12 @@ class PretrainRun:
         total, weights = sums.tolist()
         return total / weights
 
-    def _drawn(self, now: PretrainProgress, kept: RunCheckpoint | None) -> tuple[Tensor, torch.Generator]:
-        """The order of the edges in this epoch, and what draws their neighbours from where `now` stands."""
+    def _drawn(self, now: PretrainProgress, kept: RunCheckpoint | None) -> tuple[list[Tensor], torch.Generator]:
+        """The batches of this epoch, and what draws their edges' neighbours from where `now` stands."""
         seed = self.seed * 1000 + now.epoch
         generator = torch.Generator().manual_seed(seed)
-        order = self.train[torch.randperm(len(self.train), generator=generator).to(self.device)]
+        relation = self.graph.edges.relation[self.train]
+        batches = edge_batches(self.train, relation, self.settings.batch_size, generator)
         if self.device.type != "cpu":
             generator = torch.Generator(self.device).manual_seed(seed)
         if kept is not None and now.batch:
@@ -164,19 +166,20 @@ class PretrainRun:
             restore_random_states(kept, ALONE)
         else:
             torch.manual_seed(seed)
-        return order, generator
+        return batches, generator
 
     def _step(self, edges: Tensor, generator: torch.Generator) -> Tensor:
-        """One update; float64 (sum of weighted losses, sum of weights)."""
+        """One update; float64 (weighted loss, sum of weights)."""
         self.values.grad = None
         self.adam.zero_grad()
         logits = self.network(self.graph, edges, self.graph, generator)
         rate, weight, spread = self._targets(self.graph, edges, self.settings)
-        total, weights = squared_sum(logits, rate, weight / spread), weight.sum()
-        (total / weights).backward()
+        loss = squared_sum(logits, rate, shares(weight, self.graph.edges.relation[edges]) / spread)
+        loss.backward()
         self.adam.step()
         self.rows.step(*row_gradient(self.values.grad))  # type: ignore[arg-type]
-        return torch.stack([total.detach(), weights]).double()
+        weights = weight.sum()
+        return torch.stack([loss.detach() * weights, weights]).double()
 
     def _targets(self, graph: PairGraph, edges: Tensor, settings: PairRates) -> tuple[Tensor, Tensor, Tensor]:
         """(rate, weight, prior x (1 - prior)); the last makes losses of rare and common clicks alike."""

@@ -1,6 +1,7 @@
 """What pre-training leaves for the rankers: PairRateFeatures with weights, standardised, and their part of the spec.
 
-    logit of a smoothed rate (clicks + s q) / (n + s)     for the table; q the relation's own rate, s the smoothing
+    logit of a smoothed rate (clicks + s q) / (n + s)     for the table; q the relation's own rate, s the smoothing;
+                                                          q the graph's rate of the pair where it corrects the counts
     r_u = logit of u's own smoothed rate - b               b = logit of q
 """
 
@@ -19,7 +20,7 @@ from contracts.config.training import PairRates
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
 from models.layers.embedding import INITIAL_STD, FusedEmbedding
-from models.layers.pair_rate_features import PairRateFeatures, TableScorer, VectorScorer
+from models.layers.pair_rate_features import CountScorer, PairRateFeatures, TableScorer, VectorScorer
 from models.pair_rates.graph import Edges, PairGraph
 from models.training import checkpoint
 
@@ -55,16 +56,39 @@ def pairs_of(graph: PairGraph) -> list[tuple[str, str]]:
     return [(graph.relations[number].left, graph.relations[number].right) for number in graph.pairs]
 
 
-def from_network(network: PairNetwork, graph: PairGraph, spec: FeatureSpec) -> PairRateFeatures:
-    """The encoder is dropped: its vectors of the values of the pairs' slots stay, and the heads."""
-    model = PairModel(head=network.kind, dim=network.width)  # type: ignore[arg-type]
+def from_network(
+    network: PairNetwork, graph: PairGraph, spec: FeatureSpec, strength: Tensor | None = None
+) -> PairRateFeatures:
+    """The encoder is dropped: its vectors of the values of the pairs' slots stay, and the heads. With a `strength` [P]
+    what was counted of a pair corrects the head's rate, which counts as so many impressions."""
+    entries = 0 if strength is None else len(graph.targets)
+    model = PairModel(head=network.kind, dim=network.width, entries=entries)  # type: ignore[arg-type]
     made = PairRateFeatures(with_pair_rates(spec, pairs_of(graph), model), model)
     assert isinstance(made.scorer, VectorScorer)
     with torch.no_grad():
         vectors = network.encoder.all_vectors(graph)  # type: ignore[operator]
         made.scorer.vectors.copy_(torch.cat([_of_slot(vectors, graph, slot) for slot in made.starts]))
     made.scorer.heads.load_state_dict(network.heads.state_dict())
+    if strength is not None:
+        _count(made, graph, strength)
     return standardised(made, graph)
+
+
+@torch.no_grad()
+def _count(made: PairRateFeatures, graph: PairGraph, strength: Tensor) -> None:
+    scorer, edges = made.scorer, graph.edges.take(graph.targets)
+    assert isinstance(scorer, CountScorer)
+    codes = _codes(made, graph, edges, scorer.nodes)
+    order = torch.argsort(codes)
+    scorer.strength.copy_(strength)
+    for kept, values in ((scorer.codes, codes), (scorer.clicks, edges.clicks), (scorer.exposure, edges.exposure)):
+        kept.copy_(values[order])
+
+
+def _codes(made: PairRateFeatures, graph: PairGraph, edges: Edges, nodes: int) -> Tensor:
+    """[E] as a table is sorted by."""
+    left, right = (_rows(made, graph, edges, side) for side in (0, 1))
+    return (edges.relation.long() * nodes + left) * nodes + right
 
 
 def _of_slot(values: Tensor, graph: PairGraph, slot: str) -> Tensor:
@@ -82,7 +106,7 @@ def table(graph: PairGraph, spec: FeatureSpec, settings: PairRates) -> PairRateF
     left, right = (_rows(made, graph, edges, side) for side in (0, 1))
     scorer.base.copy_(torch.logit(graph.priors[: len(graph.pairs)]))
     logits = _smoothed_logit(edges.clicks, shown, graph.priors[relation], settings.smoothing)
-    codes = (relation * scorer.nodes + left) * scorer.nodes + right
+    codes = _codes(made, graph, edges, scorer.nodes)
     order = torch.argsort(codes)
     scorer.codes.copy_(codes[order])
     scorer.logits.copy_(logits[order])

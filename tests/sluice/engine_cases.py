@@ -37,7 +37,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ALL = os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all"
 SEEDS = range(6 if ALL else 3)  # as many of every format
 READ = () if ALL else (
-    "amazon_beauty", "avazu", "bank", "criteo", "frappe", "marketplace_longtail", "marketplace_tastes")
+    "amazon_beauty", "avazu", "bank", "criteo", "frappe", "marketplace_longtail", "marketplace_months",
+    "marketplace_tastes")
 # in ways of their own, and then as others are
 INGESTED = "ingested.json"  # the figures of a case that is read alone
 SKEWED = "skewed"  # tests/pipelines/skewed_log.py
@@ -76,7 +77,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "bank": lambda folder: write_bank(folder, 400), "criteo": lambda folder: write_criteo(folder, 800),
     "frappe": lambda folder: write_frappe(folder, 800),
     "marketplace": write_marketplace, "marketplace_longtail": write_marketplace,
-    "marketplace_tastes": write_marketplace, "movielens_100k": write_movielens,
+    "marketplace_months": write_marketplace, "marketplace_tastes": write_marketplace, "movielens_100k": write_movielens,
     "movielens_100k_seen": write_movielens, "taobao_ads": write_taobao,
 }
 PAIRS = "marketplace"  # of which the pair graph is made, too

@@ -48,6 +48,9 @@ def test_baselines_meet_the_same_rows_and_a_second_run_computes_nothing(run, cap
     for name in ("none", "table", "factorisation"):
         assert 0 <= found["figures"][name]["logistic_regression AUC"][0] <= 1
     assert all(figures["zero x 1e4"][0] >= 0 for name, figures in found["figures"].items() if name != "none")
+    gain = found["gains"]["logistic_regression, factorisation"]
+    assert {f"over {base}{part}" for base in ("none", "table") for part in ("", ", low", ", high")} == gain.keys()
+    assert gain["over none, low"] <= gain["over none, high"]
     about = found["about"]
     assert about["pairs seen together"] + about["pairs never seen"] <= about["pairs of all values"]
     kept = Artifacts(run.out).pair_rates / "baselines.jsonl"

@@ -41,6 +41,9 @@ def test_a_statistic_is_charged_for_two_vectors_of_its_own_or_for_an_entry_of_it
     pairs = SPEC.model_copy(update={"fields": (*SPEC.fields, rate), "pair_model": PairModel(head="dot", dim=16)})
     values = 102 + SPEC.slot("price#2").size
     assert costs(pairs, SETTINGS, None, 100)["rate"] == pytest.approx(2.0 + 0.1 * 2 * 16 + 0.001 * values)
+    counted = pairs.model_copy(update={"pair_model": PairModel(head="dot", dim=16, entries=77)})
+    expected = 2.0 + 0.1 * (2 * 16 + 2) + 0.001 * (values + 77)
+    assert costs(counted, SETTINGS, None, 100)["rate"] == pytest.approx(expected)
     table = pairs.model_copy(update={"pair_model": PairModel(head="table", dim=1, entries=77)})
     assert costs(table, SETTINGS, None, 100)["rate"] == pytest.approx(2.0 + 0.1 + 0.001 * 77)
 

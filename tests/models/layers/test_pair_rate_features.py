@@ -64,6 +64,36 @@ def test_inputs_are_two_look_ups_and_a_head(pair_spec, head):
         torch.testing.assert_close(found[row, 1], (torch.stack(logits).mean() - 0.3) / 2)
 
 
+def counted(pair_spec, pair_graph, strength):
+    torch.manual_seed(0)
+    network = pair_network.build(PairRates(dim=4), pair_graph).eval()
+    return (pair_weights.from_network(network, pair_graph, pair_spec),
+            pair_weights.from_network(network, pair_graph, pair_spec, torch.tensor([strength])))
+
+
+def test_counts_correct_what_the_head_says_and_leave_pairs_never_seen_to_it(pair_spec, pair_graph):
+    plain, made = counted(pair_spec, pair_graph, 10.0)
+    edges = pair_graph.edges.take(pair_graph.targets)
+    city = (edges.left - pair_graph.starts["city"]).numpy()
+    brand = (edges.right - pair_graph.starts["brand"]).numpy()
+    prior = plain.rates(0, city, brand)
+    expected = (edges.clicks.numpy() + 10 * prior) / (edges.exposure.numpy() + 10)
+    np.testing.assert_allclose(made.rates(0, city, brand), expected, rtol=1e-4)
+    never = np.array([FIRST_ID, 1, 0]), np.array([FIRST_ID, 5, 0])
+    np.testing.assert_allclose(made.rates(0, *never), plain.rates(0, *never), rtol=1e-4)
+    shares = made(torch.tensor([[2, 2], [2, 3]]), torch.tensor([[0, 0, 0, 0, 2], [0, 0, 0, 0, 2]]))[:, 1]
+    assert shares.tolist() == pytest.approx([1.0, 10 / 50])
+
+
+@pytest.mark.parametrize(("strength", "like_the_head"), [(1e6, True), (1e-3, False)])
+def test_the_strength_says_whom_to_believe(pair_spec, pair_graph, strength, like_the_head):
+    plain, made = counted(pair_spec, pair_graph, strength)
+    edges = pair_graph.edges.take(pair_graph.targets)
+    ids = [(rows - pair_graph.starts[slot]).numpy() for rows, slot in ((edges.left, "city"), (edges.right, "brand"))]
+    count = (edges.clicks / edges.exposure).numpy()
+    np.testing.assert_allclose(made.rates(0, *ids), plain.rates(0, *ids) if like_the_head else count, atol=2e-4)
+
+
 @pytest.mark.parametrize("head", ["dot", "table"])
 def test_a_subset_gives_its_columns_and_leaves_the_whole_as_it_was(pair_spec, head):
     made, (request, candidate) = random_weights(pair_spec, head), blocks(pair_spec, 9)

@@ -35,13 +35,13 @@ def out(tmp_path, pair_graph, pair_spec):
     return found
 
 
-@pytest.mark.parametrize("model", ["pcf_gnn", "factorisation", "two_tower", "table"])
+@pytest.mark.parametrize("model", ["pcf_gnn", "posterior", "factorisation", "two_tower", "table"])
 def test_pair_rates_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
     found = pretrain_job.pretrain(config(model), out, GraphManifest.read(out.pair_rates))
     spec = FeatureSpec.read(out.encoding)
     assert [field.parts for field in spec.pair_rates()] == [("city", "brand")]
     assert spec.pair_model is not None
-    assert spec.pair_model.head == {"pcf_gnn": "mlp", "table": "table"}.get(model, "dot")
+    assert spec.pair_model.head == {"pcf_gnn": "mlp", "posterior": "mlp", "table": "table"}.get(model, "dot")
     assert found.pairs == (("city", "brand"),)
     assert found == summary.read(out.pair_rates, PairRatesSummary)
     assert found.bytes is not None
