@@ -9,6 +9,13 @@ logit = b + r_u + r_v, where r is 0 for an unknown value, and says so in a secon
 With counts beside the vectors the rate is (clicks + s g) / (n + s), g that of the head, and the second input is the
 head's share of it, s / (n + s): 1 where the pair was never seen.
 
+A head (CrossNet of the paper) turns the vectors of two values into the logit of their rate, one per pair of fields:
+
+    dot   w . (u * v) + a u_D + c v_D + b              the last number of a vector is the value's own effect
+    mlp   linear in [u, v, u * v] + MLP(u, v, u * v)   one hidden layer
+
+Both start at the rate of the pair as a whole. Shapes: [..., D], [..., D] -> [...]; leading axes are broadcast.
+
 Nothing here needs the graph or its library. Frozen unless `fine_tune`.
 """
 
@@ -23,9 +30,42 @@ import torch
 from torch import Tensor, nn
 
 from contracts.features.feature_spec import PADDING, FeatureSpec, IdSlot, PairModel
-from models.layers import pair_head
 
 NEAR = 1e-6  # of rates, from 0 and 1
+
+
+class DotHead(nn.Module):
+    """`weight` [D - 1] of the products; `left` and `right` weigh the values' own effects."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim - 1))
+        self.left, self.right = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        together = (left[..., :-1] * right[..., :-1]) @ self.weight
+        return together + self.left[0] * left[..., -1] + self.right[0] * right[..., -1] + self.bias[0]
+
+
+class MlpHead(nn.Module):
+    """The first layer is kept as three parts: in a request, that of the requester is computed once."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.left, self.right, self.product = (nn.Linear(dim, dim + 1, bias=False) for _ in range(3))
+        self.hidden_bias = nn.Parameter(torch.zeros(dim))
+        self.output = nn.Parameter(torch.zeros(dim))
+        self.bias = nn.Parameter(torch.zeros(1))
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        mixed = self.left(left) + self.right(right) + self.product(left * right)
+        return mixed[..., 0] + torch.relu(mixed[..., 1:] + self.hidden_bias) @ self.output + self.bias[0]
+
+
+def build_head(kind: str, dim: int) -> nn.Module:
+    """The head of vectors [D]; `kind` is "dot" or "mlp"."""
+    return DotHead(dim) if kind == "dot" else MlpHead(dim)
 
 
 class VectorScorer(nn.Module):
@@ -36,7 +76,7 @@ class VectorScorer(nn.Module):
     def __init__(self, nodes: int, pairs: int, model: PairModel) -> None:
         super().__init__()
         self.vectors = nn.Parameter(torch.zeros(nodes, model.dim))
-        self.heads = nn.ModuleList(pair_head.build(model.head, model.dim) for _ in range(pairs))
+        self.heads = nn.ModuleList(build_head(model.head, model.dim) for _ in range(pairs))
 
     def forward(self, pair: int, left: Tensor, right: Tensor) -> Tensor:
         """Rows of values [...], [...] (broadcast) -> [..., 1] logits."""

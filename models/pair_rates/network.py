@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from contracts.config.training import PairRates
-from models.layers import pair_head
+from models.layers.pair_rate_features import build_head
 from models.pair_rates.factorisation import Factorisation, TwoTowerPairs
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.pcf_gnn import PcfGnn
@@ -19,7 +19,7 @@ class PairNetwork(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.kind, self.width = str(encoder.head), int(encoder.width)  # type: ignore[arg-type]
-        self.heads = nn.ModuleList(pair_head.build(self.kind, self.width) for _ in graph.pairs)
+        self.heads = nn.ModuleList(build_head(self.kind, self.width) for _ in graph.pairs)
         for head, prior in zip(self.heads, graph.priors, strict=False):
             nn.init.constant_(head.bias, float(torch.logit(prior)))  # type: ignore[arg-type]
 

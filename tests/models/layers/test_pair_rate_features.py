@@ -16,7 +16,7 @@ from contracts.config.training import PairRates, Train
 from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID, FeatureSpec, PairModel
 from models.examples.batches import FeatureBlock
-from models.layers.pair_rate_features import PairRateFeatures
+from models.layers.pair_rate_features import DotHead, MlpHead, PairRateFeatures, build_head
 from models.networks import registry
 from models.pair_rates import network as pair_network
 from models.pair_rates import weights as pair_weights
@@ -244,3 +244,36 @@ def test_a_server_needs_no_graph_library():
     code = "import sys, serving.server.server, serving.assembly.verify; print('torch_geometric' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("kind", ["dot", "mlp"])
+def test_one_left_value_is_broadcast_over_many_right_ones(kind):
+    torch.manual_seed(0)
+    head = build_head(kind, 5)
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    left, right = torch.randn(1, 5), torch.randn(7, 5)
+    one_by_one = torch.stack([head(left[0], row) for row in right])
+    torch.testing.assert_close(head(left, right), one_by_one)
+
+
+def test_dot_is_a_biased_factorisation():
+    head = DotHead(3)
+    logit = head(torch.tensor([1.0, 2.0, 0.5]), torch.tensor([3.0, -1.0, 0.25]))
+    assert logit.item() == pytest.approx(1 * 3 - 2 + 0.5 + 0.25)
+
+
+def test_an_mlp_learns_what_is_not_bilinear():
+    """XOR of the signs in one number each."""
+    torch.manual_seed(0)
+    left, right = torch.randn(400, 1), torch.randn(400, 1)
+    label = ((left > 0) != (right > 0)).float().squeeze(1)
+    head = MlpHead(1 + 3)
+    widen = torch.nn.functional.pad
+    adam = torch.optim.Adam(head.parameters(), lr=0.05)
+    for _ in range(300):
+        adam.zero_grad()
+        logits = head(widen(left, (0, 3)), widen(right, (0, 3)))
+        torch.nn.functional.binary_cross_entropy_with_logits(logits, label).backward()
+        adam.step()
+    assert ((logits > 0) == label.bool()).float().mean() > 0.9
