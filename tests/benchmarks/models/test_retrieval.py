@@ -59,8 +59,10 @@ def test_sequence_encoders_are_told_of_events_that_are_asked_for(tmp_path, capsy
     pq.write_table(table, tmp_path / "log.parquet")
     path, told = str(tmp_path / "log.parquet"), ["--time", "at", "--events", "time", "stars"]
     made = read(tmp_path / "log.parquet", options().parse_args([path, *told]))
-    assert made.told is not None and made.told.tables == (34, 7)
-    assert made.times is not None and made.times.max() == int(np.asarray(table["at"].cast(pa.int64())).max()) * 10**6
+    assert made.told is not None
+    assert made.told.tables == (34, 7)
+    assert made.times is not None
+    assert made.times.max() == int(np.asarray(table["at"].cast(pa.int64())).max()) * 10**6
     main([path, *told, *QUICK, "--split", "time", "--json"])
     assert all_finite(last_line(capsys.readouterr().out))
     with pytest.raises(ConfigError, match="--time"):
