@@ -33,7 +33,7 @@ class Overloaded(SluiceError):
 class Waiting:
     """`remaining` tells the seconds of work it has left, `least` those without which there is no answer to it; `refuse`
     is called when it has to go after all. `level` says when its turn comes how much simpler than asked its answer has
-    to be, 0 for not at all."""
+    to be, 0 for not at all; `first`: it came to an empty queue."""
 
     tenant: str
     remaining: Callable[[], float]
@@ -41,6 +41,7 @@ class Waiting:
     least: float = 0.0
     since: float = field(default_factory=time.monotonic)
     level: int = 0
+    first: bool = False
 
 
 class Admission:
@@ -71,7 +72,7 @@ class Admission:
         if self.waiting >= self._most:
             self._make_room(one.tenant)
         if not self._queues.get(one.tenant):
-            self._queues[one.tenant], self._standing[one.tenant] = deque(), StandingQueue()
+            self._queues[one.tenant], self._standing[one.tenant], one.first = deque(), StandingQueue(), True
         self._queues[one.tenant].append(one)
         self._turns.came(one.tenant)
         self.waiting += 1
@@ -79,9 +80,10 @@ class Admission:
             self._brown_outs[one.tenant].admitted()
 
     def refusal(self, tenant: str, remaining: float, least: float, service: float) -> str:
-        """Why a request with so many seconds `remaining` may not wait, or would in vain; "" where it may."""
+        """Why a request with so many seconds `remaining` may not wait, or would in vain; "" where it may. One that has
+        less than its least, whatever waits, is no sign of how many could be answered."""
         why = self._why_not(tenant, remaining, least, service)
-        if why and tenant in self._brown_outs:
+        if why and remaining > least and tenant in self._brown_outs:
             self._brown_outs[tenant].refused()
         return why
 
@@ -104,7 +106,8 @@ class Admission:
             tenant, now = self._turns.next(), self._clock()
             one = self._queues[tenant].popleft()
             self._standing[tenant].taken(now - one.since, one.remaining(), now)
-            one.level = self._level(tenant, now)
+            stands, level = self._standing[tenant].stands, self._level(tenant, now)
+            one.level = level if stands or not one.first else 0
             self._turns.taken(tenant)
             self._gone(tenant)
             if one.remaining() > one.least:

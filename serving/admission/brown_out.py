@@ -8,8 +8,8 @@
 Looked at every STEP, and LOOKS in a row have to say so of refusals: a queue that has just been told to move faster has
 what waits in it to get over first. What an answer does without at a level is the run's own business
 (serving/stages/request_run.py): the deepest says hardly more than a refusal, so it is for when most would hear nothing
-else. What comes to an empty queue never asks, and is answered whole: an overload that is mended by a few simpler
-answers gets a few. After Klein et al., "Brownout", 2014.
+else. What comes to an empty queue is answered whole, unless the queue stands behind it by its turn: an overload that
+is mended by a few simpler answers gets a few. After Klein et al., "Brownout", 2014.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
 
 FIRST, EXPLAINED, LAST = 200, 20, 17  # requests: so many that one hiccup of the last moves no quantile
+EXPLAIN_EVERY = 4  # of the last, with reasons
 LONGEST = 3.0  # seconds for all but the last
 COLLECT_AFTER = (700, 10, 1)  # objects, rounds, rounds: of 70,000 at once every caller waits for 70 ms
 
@@ -26,13 +27,14 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     """What was loaded is then left alone by the garbage collection."""
     behind_others(partial(_first_requests, funnel, bundle))
     funnel.forget_times()
-    for user in users(bundle, LAST):
-        _ask(funnel, bundle, user, False)
+    for number, user in enumerate(users(bundle, LAST)):
+        _ask(funnel, bundle, user, number % EXPLAIN_EVERY == 0)
 
 
-def users(bundle: LoadedBundle, most: int) -> list[str]:
-    """So many that the bundle knows, or somebody unknown where it knows nobody."""
-    return [bundle.users.key(row) for row in range(min(most, len(bundle.users)))] or ["nobody"]
+def users(bundle: LoadedBundle, count: int) -> list[str]:
+    """So many, who come again where the bundle knows fewer; somebody unknown where it knows nobody."""
+    known = len(bundle.users)
+    return [bundle.users.key(number % known) if known else "nobody" for number in range(count)]
 
 
 def collect_in_pieces() -> None:

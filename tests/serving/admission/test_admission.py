@@ -138,6 +138,27 @@ def test_while_a_queue_stands_its_answers_are_simpler_and_no_other_tenants() -> 
     assert levels(queue, "quiet", 2) == [0, 0]
 
 
+def test_who_comes_to_an_empty_queue_is_answered_whole_as_soon_as_the_queue_no_longer_stands() -> None:
+    queue = Queue()
+    queue.stand("flood")
+    assert levels(queue, "flood", 2) == [1, 1]
+    assert levels(queue, "flood", 3) == [0, 1, 1]
+
+
+def test_calls_that_no_simpler_answer_could_help_make_none_simpler() -> None:
+    queue = Queue()
+    queue.stand("flood")
+    for _ in range(LOOKS + 1):
+        for _ in range(20):
+            with pytest.raises(Overloaded):
+                queue.come("flood", left=FLOOR / 2, service=10 * LONGEST)
+        queue.now += STEP
+        queue.come("flood", service=0.0)
+        one = queue.admission.next()
+        assert one is not None
+        assert one.level == 1
+
+
 def test_refused_calls_make_them_simpler_still_until_the_queue_has_long_been_gone() -> None:
     queue = Queue()
     queue.stand("flood")

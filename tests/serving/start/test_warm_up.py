@@ -9,7 +9,7 @@ from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
 from serving.start import warm_up as module
-from serving.start.warm_up import FIRST, LAST, users, warm_up
+from serving.start.warm_up import EXPLAIN_EVERY, FIRST, LAST, users, warm_up
 
 
 def test_stages_take_what_the_last_requests_took_and_not_the_first(
@@ -28,10 +28,13 @@ def test_stages_take_what_the_last_requests_took_and_not_the_first(
     monkeypatch.setattr(module, "_ask", seen)
     warm_up(funnel, loaded)
     assert 0.0 < funnel.floor < funnel.whole < 30.0
-    assert told[-LAST:] == [False] * LAST
+    assert [number for number, explained in enumerate(told[-LAST:]) if explained] == list(range(0, LAST, EXPLAIN_EVERY))
     assert told[0]
 
 
 def test_users_of_the_bundle_or_somebody_unknown(loaded: LoadedBundle) -> None:
     assert users(loaded, 3) == [loaded.users.key(row) for row in range(3)]
-    assert len(users(loaded, FIRST)) == min(FIRST, len(loaded.users))
+    known, again = len(loaded.users), users(loaded, FIRST)
+    assert len(again) == FIRST
+    assert again[known : known + 3] == again[:3]
+    assert len(set(again)) == min(FIRST, known)
