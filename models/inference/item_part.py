@@ -17,6 +17,7 @@ from models.inference.block_inputs import BlockInputs
 from models.inference.number_columns import NumberColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_inputs import Inputs
+from models.layers import number_encoding
 from models.networks.dcn_v2 import DcnV2
 from models.networks.din import Din
 from models.networks.dnn import Dnn
@@ -57,7 +58,7 @@ class CrossColumns:
 
 class ChangedColumns:
     """W_i (i' - i) of items whose inputs are i' in place of the table's i: in some columns, `ids` of the candidate
-    block, of one id each, and `dense` ones.
+    block, of one id each, and `dense` ones with the ramps or waves that are made of them.
     """
 
     def __init__(self, inputs: Inputs, mlp: NumpyMlp, ids: np.ndarray, dense: np.ndarray) -> None:
@@ -67,18 +68,23 @@ class ChangedColumns:
         places = np.array([int(np.flatnonzero(order == column)[0]) for column in ids.tolist()], dtype=np.int64)
         assert (places < reader.singles).all()  # of several ids in one column the mean is read
         self._ids, self._dense, self._offsets = ids, dense, reader.offsets.numpy()[places]
+        self._numbers = NumberColumns(embedding.candidate_encoding, dense)
         self._weight = embedding.weight.detach().numpy()
         vectors = (places[:, None] * dim + np.arange(dim)).reshape(-1)
-        numbers = len(reader.slots) * dim + (embedding.products.width if embedding.products is not None else 0) + dense
+        plain = embedding.candidate_numbers - number_encoding.width(embedding.candidate_encoding)
+        plain -= 0 if embedding.pair_rates is None else embedding.pair_rates.width
+        first = len(reader.slots) * dim + (0 if embedding.products is None else embedding.products.width)
+        numbers = first + self._numbers.places(plain)
         self._matrix = np.ascontiguousarray(mlp.candidate[np.concatenate([vectors, numbers]).astype(np.int64)])
 
     def add(self, part: np.ndarray, before: Encoded, now: Encoded) -> None:
         """To the items' part of the table, [K, H], whose inputs were `before` [K, ...]; `now` may have crosses too."""
-        numbers = now.dense[:, self._dense] - before.dense[:, self._dense]
         ids, old = now.ids[:, self._ids], before.ids[:, self._ids]
-        if numbers.any() or not np.array_equal(ids, old):
-            changes = np.concatenate([self._vectors(ids) - self._vectors(old), numbers], axis=1)
-            part += changes @ self._matrix
+        if np.array_equal(ids, old) and np.array_equal(now.dense[:, self._dense], before.dense[:, self._dense]):
+            return
+        numbers = [made - known for made, known in
+                   zip(self._numbers(now.dense), self._numbers(before.dense), strict=True)]
+        part += np.concatenate([self._vectors(ids) - self._vectors(old), *numbers], axis=1) @ self._matrix
 
     def _vectors(self, ids: np.ndarray) -> np.ndarray:
         """[K, columns x D]."""
