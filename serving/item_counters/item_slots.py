@@ -45,14 +45,24 @@ class ItemSlots:
         if not keys:
             return np.empty(0, dtype=np.int32)
         self.link()
-        rows = self._items.rows(keys).astype(np.int64)
-        new = np.unique(rows[(rows >= 0) & (self.of_row[rows] == 0)])
-        self.of_row[new] = np.arange(self.count, self.count + len(new), dtype=np.int32)
-        self.count += len(new)
+        rows = self._items.rows(keys)
         found = self.of_row[rows]
-        for place in np.flatnonzero(rows < 0).tolist():
-            found[place] = self._of_unknown(keys[place])
+        for place in np.flatnonzero(found == 0).tolist():
+            found[place] = self._given(keys[place], int(rows[place]))
         return found
+
+    def _given(self, key: str, row: int) -> int:
+        """A row may have been added since `link`, by the thread that follows the catalogue: its slot is that of before
+        all the same."""
+        if row < 0:
+            return self._of_unknown(key)
+        if not self.of_row[row]:
+            self.of_row[row] = self._unknown.pop(key, 0) or self._new()
+        return int(self.of_row[row])
+
+    def _new(self) -> int:
+        self.count += 1
+        return self.count - 1
 
     def _of_unknown(self, key: str) -> int:
         if key not in self._unknown:
@@ -62,8 +72,7 @@ class ItemSlots:
                               "recorded and not counted before the next bundle", MOST_UNKNOWN)
                 self._full = True
                 return NOBODY
-            self._unknown[key] = self.count
-            self.count += 1
+            self._unknown[key] = self._new()
         return self._unknown[key]
 
     def link(self) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -29,6 +32,33 @@ def test_what_was_counted_of_an_item_before_it_was_known_is_its_own(loaded: Load
     slots.link()
     assert slots.of_row[row] == early
     assert slots.of(["new", "i01"]).tolist() == [early, other]
+
+
+class AddedMeanwhile(GrowingItems):
+    """An item comes between the link of a turn and its rows, as another thread brings it."""
+
+    coming = ""
+
+    def rows(self, keys: Sequence[str]) -> np.ndarray:
+        if self.coming:
+            self.add(self.coming)
+            self.coming = ""
+        return super().rows(keys)
+
+
+@pytest.mark.parametrize("shown_before", [True, False])
+def test_an_item_that_is_added_while_its_events_are_counted_keeps_its_slot(
+    loaded: LoadedBundle, shown_before: bool
+) -> None:
+    items = AddedMeanwhile(loaded.items, 8)
+    slots = ItemSlots(items)
+    early = slots.of(["i01", "new"] if shown_before else ["i01", "other"]).tolist()
+    items.coming = "new"
+    found = slots.of(["new", "i01", "new"]).tolist()
+    assert found == [early[1] if shown_before else 3, early[0], found[0]]
+    slots.link()
+    assert slots.of_row[items.row("new")] == slots.of(["new"])[0] == found[0]
+    assert slots.count == (3 if shown_before else 4)
 
 
 def test_of_unknown_items_beyond_a_limit_nothing_is_counted(
