@@ -2,9 +2,9 @@
 that it has seen, and moves all windows on to the present.
 
     what is read    every event once, by its number; an impression costs the same however many the item has
-    when            every LOOK_SECONDS, in a lull of requests, for which a look waits PATIENCE_SECONDS at most
-    how much        EVENTS a look, the oldest first, then a rest of REST times what it took: where more events come than
-                    1 / (1 + REST) of a core can count, the age of the counters grows, and is told
+    when            at a pace (serving/item_counters/pace.py): every tenth of a second, in a lull of requests
+    how much        EVENTS a look, the oldest first: where more events come than a quarter of a core can count, the age
+                    of the counters grows, and is told
     what is seen    by a request that begins after the look: the events that were read, and windows as they stand then
 
 Nothing is written to requests before all that was recorded within the windows has been read: until then they have the
@@ -40,11 +40,11 @@ from serving.item_counters.group_slots import GroupSlots
 from serving.item_counters.item_slots import ItemSlots
 from serving.item_counters.key_counters import KeyCounters
 from serving.item_counters.live_columns import LiveColumns
+from serving.item_counters.pace import Pace
 from serving.item_counters.recorded_impressions import NOTHING, RecordedImpressions
 from serving.request.lulls import Lulls
 
 EVENTS = 500  # of a look: some four milliseconds, much of it without the interpreter
-LOOK_SECONDS, PATIENCE_SECONDS, REST = 0.1, 0.2, 3.0
 CATCH_UP_SECONDS = 2.0  # before the first request; what is left is read beside requests
 log = logging.getLogger("sluice.serving")
 
@@ -117,13 +117,14 @@ class CounterFollower:
 
     def _follow(self) -> None:
         name_thread()
-        rest = LOOK_SECONDS
-        while not self._stopping.wait(rest):
-            with self.lulls.turn(PATIENCE_SECONDS):
-                begun = time.monotonic()
+        pace = Pace()
+        while not self._stopping.wait(pace.rest):
+            asked = time.monotonic()
+            with self.lulls.turn(pace.patience):
+                waited, begun = time.monotonic() - asked, time.thread_time()
                 behind = self._try()
-                spent = time.monotonic() - begun
-            rest = REST * spent if behind else max(LOOK_SECONDS, REST * spent)
+                spent = time.thread_time() - begun
+            pace.looked(waited, spent, behind)
 
     def _try(self) -> bool:
         try:

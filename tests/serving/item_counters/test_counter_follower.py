@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
 from serving.catalogue.fresh_bundle import FreshBundle
 from serving.events.event_store import EventStore
-from serving.item_counters import counter_follower
+from serving.item_counters import counter_follower, pace
 from serving.item_counters.counter_follower import CounterFollower, followed
 from serving.item_counters.counter_state import CounterState
+from serving.request.lulls import Lulls
 from serving.request.request_features import RequestFeatures
 from tests.serving.counted_items import WINDOW
 from tests.serving.recorded_events import SECOND, START, SetClock, recorded_features, shown_event, store_at
@@ -127,7 +129,7 @@ def test_a_store_that_cannot_be_read_is_told_of_and_tried_again(
     host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     newest = EventStore.newest
-    monkeypatch.setattr(counter_follower, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(pace, "LOOK_SECONDS", 0.01)
     host.show("i01", 2)
     host.catch_up()
 
@@ -145,12 +147,36 @@ def test_a_store_that_cannot_be_read_is_told_of_and_tried_again(
 
 
 def test_a_thread_waits_for_a_lull_of_requests_and_no_longer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counter_follower, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(counter_follower, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(pace, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(pace, "PATIENCE_SECONDS", 0.05)
     host.follower.lulls.ends()
     host.follower.start()
     host.show("i01", 2)
     until(lambda: host.counter("i01") == 2)
+
+
+class NoLull(Lulls):
+    """Requests leave none; how long was waited for one is kept, and nobody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waited = list[float]()
+
+    @contextmanager
+    def turn(self, seconds: float) -> Iterator[bool]:
+        self.waited.append(seconds)
+        yield False
+
+
+def test_a_thread_that_is_behind_has_no_patience_beyond_its_rest(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counter_follower, "EVENTS", 2)
+    monkeypatch.setattr(pace, "REST", 0.0)
+    monkeypatch.setattr(pace, "LOOK_SECONDS", 0.0)
+    host.follower.lulls = lulls = NoLull()
+    host.show("i01", 9)
+    host.follower.start()
+    until(lambda: len(lulls.waited) > 6)
+    assert lulls.waited[:7] == [pace.PATIENCE_SECONDS, 0, 0, 0, 0, pace.PATIENCE_SECONDS, pace.PATIENCE_SECONDS]
 
 
 @pytest.mark.parametrize("features", [None, recorded_features(86_400)])
