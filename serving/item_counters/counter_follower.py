@@ -60,7 +60,7 @@ class CounterFollower:
         self._counters = counters_of(bundle, features)
         self._read = RecordedImpressions(self._store, features)
         self._since, self._longest = self._store.since, max(counters.longest for counters in self._counters)
-        self._seen: int | None = None
+        self._seen = 0  # before the first event
         self._moment, self._known, self._failure = 0, 0, ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="counters", daemon=True)
@@ -90,7 +90,7 @@ class CounterFollower:
         there is more. Raises sqlite3.Error."""
         moment = max(self._clock(), self._moment)
         newest = self._store.newest  # after the moment: what is known by then is among them
-        first = self._read.first_after(moment - self._longest * SECOND) if self._seen is None else self._seen
+        first = self._seen or self._read.first_after(moment - self._longest * SECOND)
         last = min(newest, first + EVENTS)
         recorded = self._read.between(first, last) if last > first else NOTHING
         self._seen = max(first, last)

@@ -38,6 +38,7 @@ CLICKED = (
     f"AND shown.at + :window >= click.at AND NOT EXISTS ({FIRST_CLICK.format(what='1', limit='< click.seq')})"
 )  # all three in one row: SQLite lets other threads run meanwhile
 LAST_KNOWN = "SELECT known FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
+BEFORE_ALL = "SELECT coalesce(min(seq), 1) - 1 FROM events"
 NEXT_KNOWN = "SELECT known FROM events WHERE seq > ? ORDER BY seq LIMIT 1"
 
 
@@ -69,13 +70,14 @@ class RecordedImpressions:
 
     def first_after(self, moment: int) -> int:
         """The number before that of the first event that was known after `moment`, in microseconds: none before it
-        can count later in a window that has passed by then. Known times rise with numbers: a search by halves."""
-        low, high = 0, self._store.newest
+        can count later in a window that has passed by then. Known times rise with numbers: a search by halves,
+        among those that the store has not forgotten; 0 without any."""
+        (low,), high = self._store.connection.execute(BEFORE_ALL).fetchone(), self._store.newest
         while low < high:
             middle = (low + high) // 2
             (known,) = self._store.connection.execute(NEXT_KNOWN, [middle]).fetchone()
             low, high = (middle + 1, high) if known <= moment else (low, middle)
-        return low
+        return int(low)
 
     def known(self, number: int) -> int:
         """When the last event up to that one was known; 0 without any."""

@@ -179,6 +179,19 @@ def test_a_thread_that_is_behind_has_no_patience_beyond_its_rest(host: Host, mon
     assert lulls.waited[:7] == [pace.PATIENCE_SECONDS, 0, 0, 0, 0, pace.PATIENCE_SECONDS, pace.PATIENCE_SECONDS]
 
 
+def test_events_that_were_forgotten_are_not_looked_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor by a worker that began when there was nothing."""
+    monkeypatch.setattr(counter_follower, "EVENTS", 2)
+    assert not host.follower.look()
+    host.show("i01", 20)
+    host.store.connection.execute("DELETE FROM events WHERE seq < 20")
+    other = host.followed()
+    for follower in (host.follower, other):
+        assert not follower.look()
+        assert host.counter("i01", follower) == 1
+    other.close()
+
+
 @pytest.mark.parametrize("features", [None, recorded_features(86_400)])
 def test_counters_that_are_not_event_fresh_are_followed_by_nobody(
     counted: LoadedBundle, loaded: LoadedBundle, tmp_path: Path, features: EventFeatures | None
