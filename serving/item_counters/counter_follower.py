@@ -8,7 +8,8 @@ that it has seen, and moves all windows on to the present.
     what is seen    by a request that begins after the look: the events that were read, and windows as they stand then
 
 Nothing is written to requests before all that was recorded within the windows has been read: until then they have the
-bundle's tables, and so they have of a counter whose window began before the folder did.
+bundle's tables, and so they have of a counter whose window began before the folder did. Where counting fails halfway,
+all is counted anew from the store: until that is done requests have what was shown last, and the failure is told.
 
 Why not as changes of items (serving/catalogue): a counter moves with each impression, again when its label window
 closes, and again when its own window ends; and of what was not shown it is 0, of all those items at once, from the
@@ -41,7 +42,7 @@ from serving.item_counters.item_slots import ItemSlots
 from serving.item_counters.key_counters import KeyCounters
 from serving.item_counters.live_columns import LiveColumns
 from serving.item_counters.pace import Pace
-from serving.item_counters.recorded_impressions import NOTHING, RecordedImpressions
+from serving.item_counters.recorded_impressions import NOTHING, Recorded, RecordedImpressions
 from serving.request.lulls import Lulls
 
 EVENTS = 500  # of a look: some four milliseconds, much of it without the interpreter
@@ -61,7 +62,7 @@ class CounterFollower:
         self._read = RecordedImpressions(self._store, features)
         self._since, self._longest = self._store.since, max(counters.longest for counters in self._counters)
         self._seen = 0  # before the first event
-        self._moment, self._known, self._failure = 0, 0, ""
+        self._moment, self._known, self._whole, self._failure = 0, 0, False, ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="counters", daemon=True)
 
@@ -91,20 +92,29 @@ class CounterFollower:
         moment = max(self._clock(), self._moment)
         newest = self._store.newest  # after the moment: what is known by then is among them
         first = self._seen or self._read.first_after(moment - self._longest * SECOND)
-        last = min(newest, first + EVENTS)
+        last = max(first, min(newest, first + EVENTS))
         recorded = self._read.between(first, last) if last > first else NOTHING
-        self._seen = max(first, last)
-        self._moment, behind = moment, last < newest
-        for counters in self._counters:
-            counters.add(recorded)
-            counters.advance(moment)
-            if not behind or self._known:
-                counters.publish(moment, self._since)
-        if not behind:
-            self._known = moment
-        elif self._known:
-            self._known = max(self._read.known(last), self._known)
+        behind = last < newest
+        known = self._read.known(last) if behind else moment
+        self._count(recorded, moment, shown=self._whole or not behind)
+        self._seen, self._moment, self._whole = last, moment, self._whole or not behind
+        if self._whole:
+            self._known = max(known, self._known)
         return behind
+
+    def _count(self, recorded: Recorded, moment: int, shown: bool) -> None:
+        """All or nothing: what is counted in part begins again with the first event."""
+        try:
+            for counters in self._counters:
+                counters.add(recorded)
+                counters.advance(moment)
+                if shown:
+                    counters.publish(moment, self._since)
+        except Exception:
+            self._seen, self._whole = 0, False
+            for counters in self._counters:
+                counters.begin_again()
+            raise
 
     def start(self) -> None:
         self._thread.start()
@@ -127,9 +137,10 @@ class CounterFollower:
             pace.looked(waited, spent, behind)
 
     def _try(self) -> bool:
+        """A look. A failure is told until requests have all that was recorded again."""
         try:
             behind = self.look()
-            self._failure = ""
+            self._failure = "" if self._whole else self._failure
         except Exception as error:  # whatever it is, the next try may succeed
             if not self._failure:
                 log.error("events are not counted into the items' counters", exc_info=error)

@@ -25,6 +25,7 @@ class KeyCounters:
         self, features: Sequence[CounterFeature], known: EventFeatures, encoder: Encoder, slots: Slots
     ) -> None:
         self._features, self._slots, self._active = tuple(features), slots, tuple[CounterFeature, ...]()
+        self._label_window = known.label_window
         self.counts = RunningCounts(measures_of(features), known.label_window, ROOM)
         self.columns = LiveColumns(features, CounterEncoder(features, encoder, known.prior), slots)
         self._alive, self.alive = np.zeros(ROOM, dtype=bool), 0
@@ -57,10 +58,16 @@ class KeyCounters:
         """To requests, as of the last `advance`: the counters whose whole window is known, since everything from
         `since` on is."""
         active = tuple(one for one in self._features if moment - one.window * SECOND >= since)
-        changed = np.unique(np.concatenate(self._changed))
-        self._changed = [np.empty(0, dtype=np.int32)]
         if active:
-            self.columns.publish(self.counts.counts, changed, active)
+            self.columns.publish(self.counts.counts, np.unique(np.concatenate(self._changed)), active)
+        self._changed = [np.empty(0, dtype=np.int32)]
+
+    def begin_again(self) -> None:
+        """Nothing is counted, and all slots have changed: requests read what was published until the next time."""
+        size = len(self.counts.counts)
+        self.counts = RunningCounts(measures_of(self._features), self._label_window, size)
+        self._alive, self.alive = np.zeros(size, dtype=bool), 0
+        self._changed = [np.arange(size, dtype=np.int32)]
 
     def _impressions(self, rows: Sequence[Row]) -> Impressions:
         items, at, known, clicked = zip(*rows, strict=True)

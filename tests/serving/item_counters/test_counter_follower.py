@@ -18,6 +18,7 @@ from serving.events.event_store import EventStore
 from serving.item_counters import counter_follower, pace
 from serving.item_counters.counter_follower import CounterFollower, followed
 from serving.item_counters.counter_state import CounterState
+from serving.item_counters.live_columns import LiveColumns
 from serving.request.lulls import Lulls
 from serving.request.request_features import RequestFeatures
 from tests.serving.counted_items import WINDOW
@@ -177,6 +178,28 @@ def test_a_thread_that_is_behind_has_no_patience_beyond_its_rest(host: Host, mon
     host.follower.start()
     until(lambda: len(lulls.waited) > 6)
     assert lulls.waited[:7] == [pace.PATIENCE_SECONDS, 0, 0, 0, 0, pace.PATIENCE_SECONDS, pace.PATIENCE_SECONDS]
+
+
+def test_what_was_counted_in_part_is_counted_anew(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests have what was shown last until all is, and the failure is told as long."""
+    monkeypatch.setattr(counter_follower, "EVENTS", 2)
+    host.show("i01", 3)
+    host.catch_up()
+
+    def fails(*_: object) -> None:
+        raise MemoryError("no room")
+
+    host.show("i02", 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(LiveColumns, "publish", fails)
+        host.catch_up()
+    assert host.follower.state == CounterState(1, 0, "MemoryError: no room")  # a second since they were counted
+    host.follower.catch_up(0.0)  # a look
+    assert [host.counter(item) for item in ("i01", "i02")] == [3, 0]
+    assert host.follower.state.failure
+    host.catch_up()
+    assert [host.counter(item) for item in ("i01", "i02")] == [3, 2]
+    assert host.follower.state == CounterState(0, 2, "")
 
 
 def test_events_that_were_forgotten_are_not_looked_for(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,3 +61,36 @@ def test_there_is_room_for_more_items_than_there_was_at_first(counters: KeyCount
     counters.publish(START + SECOND, START - WINDOW * SECOND)
     assert counters.alive == many + 1
     assert [seen(counters, row) for row in (4, 5)] == [1, 0]
+
+
+def test_what_could_not_be_shown_is_shown_the_next_time(
+    counters: KeyCounters, counted: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters.advance(START)
+    counters.publish(START, 0)
+    counters.add(shown(counted, 3))
+    counters.advance(START + SECOND)
+
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(counters.columns, "publish", fails)
+        with pytest.raises(MemoryError):
+            counters.publish(START + SECOND, 0)
+    assert seen(counters, 3) == 0
+    counters.publish(START + SECOND, 0)
+    assert seen(counters, 3) == 1
+
+
+def test_begun_again_it_counts_from_nothing_and_shows_all(counters: KeyCounters, counted: LoadedBundle) -> None:
+    counters.add(shown(counted, 3, 3, 5))
+    counters.advance(START + SECOND)
+    counters.publish(START + SECOND, 0)
+    counters.begin_again()
+    assert [seen(counters, row) for row in (3, 5)] == [2, 1]
+    counters.add(shown(counted, 5, 5, 7))
+    counters.advance(START + SECOND)
+    counters.publish(START + SECOND, 0)
+    assert [seen(counters, row) for row in (3, 5, 7)] == [0, 2, 1]
+    assert (counters.alive, len(counters.counts)) == (2, 3)
