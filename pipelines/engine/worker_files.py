@@ -2,7 +2,8 @@
 
 Java's writer, in the few seconds that a query has, runs as code that is hardly compiled: it took a third of the task
 time of half a million events. Arrow's takes a tenth of that. A file is named for its task, so that one that is tried
-again writes the same files, and for its run, so that readers know what has changed.
+again writes the same files, and for its run, so that readers know what has changed. Of more folders than a worker may
+have files open in (a log of years), one that it comes back to gets a further file.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pipelines.engine.session import is_local
 ROWS = 65_536  # of a batch that is told apart at once
 GROUP = 131_072  # rows of a folder that are written together
 HELD = 4 * GROUP  # of all folders that a worker holds
+OPEN = 128  # files of a worker; some systems allow a process 256
 TOGETHER = 2  # files that are sorted beside one another
 PLAIN = (T.NumericType, T.BooleanType, T.StringType, T.DateType, T.TimestampType, T.TimestampNTZType)
 Batches = Iterator[pa.RecordBatch]
@@ -61,12 +63,13 @@ def write_parted(
 
 
 class PartedFiles:
-    """One file in each folder of those that its rows belong to."""
+    """One file in each folder of those that its rows belong to, and further ones where more than OPEN take turns."""
 
     def __init__(self, folder: Path, by: Sequence[str], kept: Sequence[str], name: str) -> None:
         self._folder, self._by, self._kept, self._name = folder, list(by), list(kept), name
         self._held: dict[Path, list[pa.RecordBatch]] = {}
         self._writers: dict[Path, pq.ParquetWriter] = {}
+        self._files: dict[Path, int] = {}  # how many a folder has
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -103,10 +106,22 @@ class PartedFiles:
     def _write(self, place: Path) -> None:
         table = pa.Table.from_batches(self._held.pop(place))
         if place not in self._writers:
-            place.mkdir(parents=True, exist_ok=True)
-            self._writers[place] = pq.ParquetWriter(place / self._name, table.schema)
+            self._open(place, table.schema)
         self._writers[place].write_table(table)
         self._rows += table.num_rows
+
+    def _open(self, place: Path, schema: pa.Schema) -> None:
+        """The file that was opened first gives way. One that is tried again may need fewer further files."""
+        if len(self._writers) >= OPEN:
+            self._writers.pop(next(iter(self._writers))).close()
+        number, stem = self._files.get(place, 0), Path(self._name).stem
+        self._files[place] = number + 1
+        if not number:
+            place.mkdir(parents=True, exist_ok=True)
+            for left in place.glob(f"{stem}-*.parquet"):
+                left.unlink()
+        name = f"{stem}-{number}.parquet" if number else self._name
+        self._writers[place] = pq.ParquetWriter(place / name, schema)
 
 
 def put_in_order(folders: Sequence[Path], column: str) -> None:

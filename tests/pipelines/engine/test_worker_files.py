@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from pipelines.engine import worker_files
 from pipelines.engine.session import is_local
 from pipelines.engine.worker_files import GROUP, PartedFiles, put_in_order, workers_write, write_parted
 
@@ -35,6 +37,24 @@ def test_many_rows_are_written_as_they_come_and_are_one_file(tmp_path: Path) -> 
     files.add(batch)
     assert files.close() == 2 * GROUP
     assert pq.read_metadata(tmp_path / "day=a" / "a.parquet").num_row_groups == 2
+
+
+def test_of_more_days_than_files_may_be_open_every_row_is_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_files, "OPEN", 2)
+    monkeypatch.setattr(worker_files, "HELD", 5)  # every batch is written as it comes
+    descriptors, open_now = Path("/proc/self/fd"), []
+    files = PartedFiles(tmp_path, ["day"], ["x"], "a.parquet")
+    (tmp_path / "day=0").mkdir()
+    (tmp_path / "day=0" / "a-7.parquet").touch()  # of a first try
+    for number in range(3):
+        files.add(pa.record_batch({"x": range(6 * number, 6 * number + 6), "day": list("012345")}))
+        open_now.append(sum("day=" in os.path.realpath(each) for each in descriptors.glob("*")))
+    assert files.close() == 18
+    assert {day: sorted(found) for day, found in rows_below(tmp_path).items()} == {
+        f"day={day}": [day, day + 6, day + 12] for day in range(6)}
+    assert max(open_now) <= 2
 
 
 def test_files_of_a_folder_become_one_in_order(tmp_path: Path) -> None:
