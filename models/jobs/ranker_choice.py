@@ -1,7 +1,8 @@
 """Which ranker is served: the best network on validation, unless popularity is as good for all that chance tells.
 
     gain = AUC(best network) - AUC(popularity) on the validation window; its standard error by the bootstrap over users
-           and items, which all rows of one of them speak for together
+           and items, which all rows of one of them speak for together; items that training did not know, which share
+           an id, are a unit each row
 
 A network that gains no more than its standard error is not served: what knows less cannot be wrong about more.
 """
@@ -18,7 +19,7 @@ from contracts.bundle.bundle import load_array
 from contracts.config.config import Config
 from contracts.config.training import Train
 from contracts.errors import ConfigError
-from contracts.features.feature_spec import FeatureSpec
+from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from contracts.summaries.train import RankerSummary
 from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
 from models.jobs.training_task import TrainingTask
@@ -79,6 +80,12 @@ def _gain(task: TrainingTask, name: str) -> Bootstrap:
     labels = validation.column(LABEL)[::step]
     users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
     slot = item_slot(task.spec)
-    items = None if slot is None else validation.column(slot.name)[::step]
+    items = None if slot is None else _units(validation.column(slot.name)[::step])
     ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, TRIVIAL))
     return auc_bootstrap(labels, ours, users, items=items, baseline=theirs, draws=DRAWS, seed=task.seed)
+
+
+def _units(items: np.ndarray) -> np.ndarray:
+    """[N] item ids, and a number of its own for each row without one: an id of all new items would be drawn as one."""
+    ids = items.astype(np.int64)
+    return np.where(ids > UNKNOWN, ids, -1 - np.arange(len(ids)))

@@ -9,7 +9,7 @@ from contracts.artifacts import VALIDATION_LOGITS
 from contracts.bundle.bundle import save_array
 from contracts.config.training import Train
 from contracts.errors import ConfigError
-from contracts.features.feature_spec import FeatureSpec
+from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models.jobs.ranker_choice import check_ranker, choose_ranker, unlike_models
 
 
@@ -46,6 +46,20 @@ def test_popularity_is_served_where_a_network_gains_what_chance_gives(make_task:
     save_array(task.out.model("dnn") / VALIDATION_LOGITS, np.load(same))
     models["dnn"] = models["popularity"]
     assert choose_ranker(task, models).ranker == "popularity"
+
+
+def test_items_that_training_did_not_know_are_no_single_item(
+    make_task: Any, auc: Any, columns: Any, write: Any, spec: FeatureSpec
+) -> None:
+    noise = {"popularity": 1.4, "logistic_regression": 2.0, "dnn": 1.0}
+    task, _ = task_with(make_task, auc, noise)
+    drawn = columns(spec, 600, 9)
+    drawn["item"] = np.where(np.arange(600) % 20 > 0, UNKNOWN, drawn["item"])
+    drawn["_label"] = np.random.default_rng(7).integers(0, 2, 600).astype(np.float64)
+    drawn["price@fresh"] = drawn["price"]
+    write(task.out.examples("validation"), drawn)
+    choice = choose_ranker(*task_with(make_task, auc, noise))
+    assert choice.ranker == "dnn"
 
 
 def test_a_configured_ranker_is_served_whatever_it_reaches(make_task: Any, auc: Any) -> None:
