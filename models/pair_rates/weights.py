@@ -1,7 +1,8 @@
 """What pre-training leaves for the rankers: PairRateFeatures with weights, standardised, and their part of the spec.
 
     logit of a smoothed rate (clicks + s q) / (n + s)     for the table; q the relation's own rate, s the smoothing;
-                                                          q the graph's rate of the pair where it corrects the counts
+                                                          q the graph's rate of the pair where it corrects the counts,
+                                                          n then the clicks where exposure is less
     r_u = logit of u's own smoothed rate - b               b = logit of q
 """
 
@@ -79,9 +80,9 @@ def _count(made: PairRateFeatures, graph: PairGraph, strength: Tensor) -> None:
     scorer, edges = made.scorer, graph.edges.take(graph.targets)
     assert isinstance(scorer, CountScorer)
     codes = _codes(made, graph, edges, scorer.nodes)
-    order = torch.argsort(codes)
+    order, shown = torch.argsort(codes), torch.maximum(edges.exposure, edges.clicks)
     scorer.strength.copy_(strength)
-    for kept, values in ((scorer.codes, codes), (scorer.clicks, edges.clicks), (scorer.exposure, edges.exposure)):
+    for kept, values in ((scorer.codes, codes), (scorer.clicks, edges.clicks), (scorer.exposure, shown)):
         kept.copy_(values[order])
 
 

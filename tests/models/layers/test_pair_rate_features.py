@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,16 @@ def test_the_strength_says_whom_to_believe(pair_spec, pair_graph, strength, like
     ids = [(rows - pair_graph.starts[slot]).numpy() for rows, slot in ((edges.left, "city"), (edges.right, "brand"))]
     count = (edges.clicks / edges.exposure).numpy()
     np.testing.assert_allclose(made.rates(0, *ids), plain.rates(0, *ids) if like_the_head else count, atol=2e-4)
+
+
+def test_a_pair_with_more_clicks_than_exposure_has_a_rate_below_1(pair_spec, pair_graph):
+    scale = torch.where(torch.arange(len(pair_graph.edges.clicks)) < 10, 0.01, 1.0)
+    edges = pair_graph.edges._replace(exposure=pair_graph.edges.exposure * scale)
+    _, made = counted(pair_spec, replace(pair_graph, edges=edges), 10.0)
+    kept = edges.take(pair_graph.targets)
+    ids = [(rows - pair_graph.starts[slot]).numpy() for rows, slot in ((kept.left, "city"), (kept.right, "brand"))]
+    assert (kept.clicks > 2 * kept.exposure).any()
+    assert made.rates(0, *ids).max() < 0.95
 
 
 @pytest.mark.parametrize("head", ["dot", "table"])
