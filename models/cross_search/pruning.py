@@ -8,7 +8,9 @@ fit rows by Newton steps with a ridge penalty, and is evaluated on the holdout:
 
 Rows of one user stand or fall together. A cross that names users (an area and the weekday on which its one user came)
 wins and loses by whole users, by tens of nats either way, so that the best of hundreds always gains. In a log with
-users a gain counts where it is more than CERTAIN standard errors, sqrt(sum over users of (a user's gain)^2).
+users a gain counts where it is more than CERTAIN standard errors, sqrt(sum over users of (a user's gain)^2), which no
+gain is with fewer than five users in the holdout: what so few have in common says nothing of others, and no cross is
+kept.
 
 One pass of counting per cross, so that hundreds take seconds. Selection is greedy in increasing order of the
 crosses: pairs on the base, then triples on what the pairs leave, so that a triple has to say more than its pairs; a
@@ -144,7 +146,8 @@ def select(
 ) -> list[Selected]:
     """The crosses kept, largest gain first; one per set of configured fields, whatever their granularities.
 
-    `proposals` come in the order of their importance; of each order the first `limit` are looked at.
+    `proposals` come in the order of their importance; of each order the first `limit` are looked at. What gains nothing
+    is not kept, whatever `min_gain`.
     """
     chosen: list[Selected] = []
     taken: set[frozenset[str]] = set()
@@ -166,7 +169,7 @@ def _select_order(
             for gain, ridge in [estimator.estimate(cross)]]
     heapq.heapify(heap)
     chosen: list[Selected] = []
-    while heap and len(chosen) < budget and -heap[0][0] >= min_gain:
+    while heap and len(chosen) < budget and -heap[0][0] >= min_gain and heap[0][0] < 0.0:
         _, members, ridge, age = heapq.heappop(heap)
         cross = frozenset(members)
         fields = frozenset(estimator.columns.slots[place].field for place in cross)

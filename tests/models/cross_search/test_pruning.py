@@ -51,6 +51,15 @@ def test_noise_gains_nothing() -> None:
     assert picked(crossed_columns(lambda ids: np.full(len(ids), -1.0))) == []
 
 
+def test_what_gains_nothing_is_not_kept_where_no_gain_is_asked_for() -> None:
+    noise = crossed_columns(lambda ids: np.full(len(ids), -1.0))
+    assert picked(replace(noise, user=np.arange(noise.rows) // 8), min_gain=0.0) == []
+
+
+def test_four_users_confirm_no_cross(world: CrossColumns) -> None:
+    assert picked(replace(world, user=np.arange(world.rows) % 4), min_gain=0.0) == []
+
+
 def of_users(seed: int) -> tuple[CrossColumns, Fold]:
     """Sixty users with a level of their own, thirty of them in the fit part: no cross says anything of the others."""
     generator = np.random.default_rng(seed)
