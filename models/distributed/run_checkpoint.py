@@ -39,7 +39,9 @@ from contracts.summaries.train import EpochFigures
 from models.distributed.data_parallel import by_first, wait_for_all
 from models.distributed.world import World
 
-FORMAT = 3  # of the files; 2 had the values of pair rates among what is dense, 1 no states of random generators
+# Of the files; 3 had biases that are not trained among what is dense, which is told by its number, 2 the values of pair
+# rates, 1 no states of random generators.
+FORMAT = 4
 KEPT = 2
 CHECKPOINTS = "checkpoints"  # the folder's name, beside what the run makes
 PROGRESS, DENSE, OWN = "progress.json", "dense.safetensors", "own."

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 FEWEST = 8
+SCHEME = 2  # of the batches; 1 took the edges as they came
 
 
 def edge_batches(edges: Tensor, relation: Tensor, size: int, generator: torch.Generator) -> list[Tensor]:

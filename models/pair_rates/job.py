@@ -32,6 +32,7 @@ from models.pair_rates import network as pair_network
 from models.pair_rates import pretraining as pair_pretraining
 from models.pair_rates import weights as pair_weights
 from models.pair_rates.buckets import memory
+from models.pair_rates.edge_batches import SCHEME
 from models.pair_rates.graph import PairGraph
 from models.pair_rates.strength import strengths
 from models.tracking.tracking import TrackedRun, Tracker
@@ -98,7 +99,8 @@ def _kept_run(config: Config, out: Artifacts, manifest: GraphManifest, seed: int
     """The checkpoint of pre-training, every `train.checkpoint_minutes`; None where none are wanted. One of another run
     is nobody's, and gives way."""
     minutes = config.train.checkpoint_minutes
-    identity = {"seed": str(seed), "graph": short(manifest.plain()), **named("pair_rates", config.pair_rates)}
+    identity = {"seed": str(seed), "batches": str(SCHEME), "graph": short(manifest.plain()),
+                **named("pair_rates", config.pair_rates)}
     kept = RunCheckpoint(out.pair_rates / CHECKPOINTS, 60.0 * minutes, identity, command="sluice pretrain")
     kept.resume = kept.fits()
     return kept if minutes else None
@@ -140,7 +142,7 @@ def fit(
 
 def _digest(settings: PairRates, manifest: GraphManifest, seed: int) -> str:
     """Changes with whatever the weights depend on."""
-    parts = [settings.model_dump(mode="json"), manifest.plain(), seed]
+    parts = [settings.model_dump(mode="json"), manifest.plain(), seed, SCHEME]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

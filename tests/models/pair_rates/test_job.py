@@ -74,6 +74,13 @@ def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph
     assert (out.pair_rates / WEIGHTS).read_bytes() != weights
 
 
+def test_weights_of_batches_that_were_cut_otherwise_are_not_kept(out, monkeypatch):
+    manifest = GraphManifest.read(out.pair_rates)
+    before = pretrain_job.pretrain(config("table"), out, manifest)
+    monkeypatch.setattr(pretrain_job, "SCHEME", 1)
+    assert pretrain_job.pretrain(config("table"), out, manifest).digest != before.digest
+
+
 def test_without_pairs_the_spec_loses_its_pair_rates(out, pair_graph, pair_spec):
     pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
     found = pretrain_job.pretrain(config(), out, None)
