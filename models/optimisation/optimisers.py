@@ -139,9 +139,10 @@ class Optimisers:
         return [(adam, RowGradient(*found)) for adam, found in zip(self.row_adams, self._received.rows, strict=True)]
 
     def _clip(self, dense: list[Tensor], rows: list[Tensor]) -> None:
-        """Where nobody has to wait for the norm, gradients of a small one are not walked once more."""
+        """Where nobody has to wait for the norm, gradients of a small one are not walked once more. A norm that is no
+        number goes into all of them, so that the next loss ends the run."""
         norm = self._norm(dense, rows)
-        if norm.is_cuda or float(norm) + SLIGHT > self.clip_norm:
+        if norm.is_cuda or not float(norm) + SLIGHT <= self.clip_norm:
             torch._foreach_mul_([*dense, *rows], (self.clip_norm / (norm + SLIGHT)).clamp(max=1.0))
 
     def _norm(self, dense: list[Tensor], rows: list[Tensor]) -> Tensor:

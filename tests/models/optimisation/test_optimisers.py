@@ -49,6 +49,16 @@ def test_gradients_of_a_small_norm_stay_as_they_are(network: Dnn, batch: Batch, 
     assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
+def test_a_norm_that_is_no_number_goes_into_all_gradients(network: Dnn, batch: Batch, settings: Train) -> None:
+    optimisers = Optimisers([network], settings)
+    backward(network, batch)
+    first = optimisers.dense[0].grad
+    assert first is not None
+    first.view(-1)[0] = torch.nan
+    optimisers.step()
+    assert all(p.isnan().all() for p in optimisers.dense)
+
+
 def test_one_rate_is_everybodys(network: Dnn, settings: Train) -> None:
     optimisers = Optimisers([network], settings)
     optimisers.learning_rate = 0.25
