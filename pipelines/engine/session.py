@@ -56,6 +56,7 @@ LOCAL_DEFAULTS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),
     "spark.ui.enabled": "false",
+    "spark.sql.broadcastTimeout": "36000",  # seconds: what is sent may take as long to count as what is sorted
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # no limit: another adds all columns up at every row
 }
 # Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.

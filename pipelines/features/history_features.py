@@ -34,6 +34,7 @@ from pipelines.windows.publish_clock import AT, PublishClock, from_micros, to_mi
 
 EARLIEST = to_micros(datetime.min.replace(tzinfo=UTC))
 HELD = 20_000_000  # numbers that local mode holds of one group's answers, beside the rows
+OF_ROW = 8  # as many numbers are an answer's keys, its moment and what a row of them takes
 _JOINED = "_joined"  # before a measure's name, once it is joined to the rows
 
 
@@ -138,7 +139,7 @@ class HistoryFeatures:
         """Answers of `numbers` each, to be joined to the rows: of a short log local mode holds them all, so that it
         neither sends nor sorts a row. Event-fresh they are about as many as the rows.
         """
-        few = clock.period > 1 and self.events * numbers <= HELD
+        few = clock.period > 1 and self.events * (numbers + OF_ROW) <= HELD
         return F.broadcast(answers) if few and is_local(answers.sparkSession) else answers
 
     def _with_counters(self, asked: DataFrame, group: CounterGroup, suffix: str) -> DataFrame:

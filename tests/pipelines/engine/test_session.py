@@ -75,6 +75,10 @@ def test_local_mode_compiles_quickly_and_a_setting_of_ones_own_takes_its_place()
     assert java not in session_options(SparkSettings(master="spark://master:7077"))
 
 
+def test_local_mode_waits_hours_for_what_it_broadcasts() -> None:
+    assert int(session_options(SparkSettings(master="local[2]"))["spark.sql.broadcastTimeout"]) >= 3600
+
+
 def test_a_server_of_spark_connect_keeps_what_its_owner_chose() -> None:
     options = session_options(SparkSettings(master="sc://host:15002", settings={"spark.sql.shuffle.partitions": "9"}))
     assert all(key.startswith("spark.sql.") for key in options)
