@@ -3,7 +3,8 @@
 The protocol numbers clients as the published list of keys does. A node's id may be another after each start; what a
 client answered, sent and was counted as stays with its key, so nodes may be started anew, join and leave between
 rounds. A node signs the challenge that it was sent: none takes another's seat. Nodes that were never asked before are
-waited for once, `Closing.grace` seconds; a later answer is taken whenever it comes.
+waited for once, `Closing.grace` seconds; a later answer is taken whenever it comes. A client that has left keeps its
+last node: a question that was made for it before is sent there, gets no answer, and the client is lost in it.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ class Seats:
     ) -> None:
         self.grid, self.published, self.closing, self.note = grid, published, closing, note
         self._nodes_of: dict[int, list[int]] = {}
+        self._last: dict[int, int] = {}  # of clients, as they were before somebody was looked for
         self._asked: Counter[int] = Counter()
         self._open: dict[str, Question] = {}  # by its group, which no other node was told
 
     def __getitem__(self, client: int) -> int:
-        return self._nodes_of[client][-1]
+        return self._nodes_of[client][-1] if client in self._nodes_of else self._last[client]
 
     def there(self) -> list[int]:
         """Sorted numbers of the clients whose nodes are connected now; the latest of several nodes of one client."""
@@ -81,6 +83,7 @@ class Seats:
         """A node that comes back is asked again, and a client whose latest node has left is that of its earlier one."""
         for node in self._asked.keys() - connected:
             del self._asked[node]
+        self._last |= {client: nodes[-1] for client, nodes in self._nodes_of.items()}
         still = {client: [node for node in nodes if node in connected] for client, nodes in self._nodes_of.items()}
         self._nodes_of = {client: nodes for client, nodes in still.items() if nodes}
         now = time.monotonic()

@@ -132,19 +132,20 @@ def started(setup: PublicSetup, seats: Seats, folder: Path) -> FederatedRun:
         plan=setup.plan, exchange=FlowerExchange(
             seats.grid, seats, federated.timeout, counted, LOG.warning, closing=seats.closing),
         population=len(seats.published), folder=folder, seed=seed, rows=rows, dense=dense,
-        largest_heat=federated.largest_heat, cohorts=federated.cohorts, available=_available(setup, seats),
-        counted=counted, optimizer=server_optimizer(setup.setting, setup.config), overlap=setup.plan.overlap,
+        largest_heat=federated.largest_heat, cohorts=federated.cohorts, counted=counted,
+        available=_available(setup, seats, WAIT_SECONDS), there_now=_available(setup, seats, 0.0),
+        optimizer=server_optimizer(setup.setting, setup.config), overlap=setup.plan.overlap,
     )
     training.count_population(seats.there())
     return training
 
 
-def _available(setup: PublicSetup, seats: Seats) -> Availability:
-    """Who is there of those that the configured pattern names."""
+def _available(setup: PublicSetup, seats: Seats, seconds: float) -> Availability:
+    """Who is there of those that the configured pattern names; nodes are waited for so long."""
     pattern = of_config(setup.config.federated, list(range(len(seats.published))), setup.config.seed)
 
     def available(number: int) -> list[int]:
-        there = set(wait_for_clients(seats, setup.plan.min_clients))
+        there = set(wait_for_clients(seats, setup.plan.min_clients, seconds))
         return [client for client in pattern(number) if client in there]
 
     return available
@@ -154,7 +155,7 @@ def wait_for_clients(seats: Seats, wanted: int, seconds: float = WAIT_SECONDS) -
     """Sorted numbers. Raises FederatedError when fewer than wanted are there in time."""
     end = time.monotonic() + seconds
     while len(there := seats.there()) < wanted:
-        if time.monotonic() > end:
+        if time.monotonic() >= end:
             raise FederatedError(
                 f"nodes of {len(there)} clients are connected and {wanted} are wanted; start more SuperNodes, or lower "
                 "federated.clients"

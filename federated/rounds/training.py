@@ -53,8 +53,9 @@ OnRound = Callable[[RoundFigures], None]
 @dataclass(kw_only=True)
 class FederatedRun:
     """One setting's model as it moves: `rows` [space, width] and `dense` [D]. `exchange` numbers its clients 0 ..
-    population - 1; `available` None: all are there. `counted` is what the exchange counts into. `accused` dealt shares
-    that do not open and are asked no more; with `cohorts` a round takes a whole group of clients, always the same ones
+    population - 1; `available` None: all are there; `there_now`: the same without waiting for nodes, in the middle of a
+    round (None: `available`). `counted` is what the exchange counts into. `accused` dealt shares that do not open and
+    are asked no more; with `cohorts` a round takes a whole group of clients, always the same ones
     (federated/rounds/cohorts.py); with `overlap` the next round is prepared while one ends."""
 
     plan: Plan
@@ -67,6 +68,7 @@ class FederatedRun:
     largest_heat: float = 1.0
     heat: np.ndarray | None = None
     available: Availability | None = None
+    there_now: Availability | None = None
     counted: ByteCount = field(default_factory=ByteCount)
     history: list[RoundFigures] = field(default_factory=list)
     latest: LatestAverage | None = None
@@ -164,21 +166,26 @@ class FederatedRun:
         raise RoundAbandoned(f"{failed} rounds in a row were abandoned; the last because: {reason}")
 
     def _attempt(self, number: int) -> Attempt:
-        """What was prepared, from the model as it is now, else a new one. Numbers of the protocol only rise."""
+        """What was prepared, from the model as it is now, else a new one."""
         if self._ahead is not None:
             attempt, self._ahead = self._ahead, None
             attempt.server.tables, attempt.server.dense = self.rows, self.dense
             return attempt
+        return self._of(number, self._there(number, self.available, LONGEST_WAIT))
+
+    def _of(self, number: int, there: list[int]) -> Attempt:
+        """A new one. Numbers of the protocol only rise."""
         unique = self._last = max(number * ATTEMPTS, self._last + 1)
-        chosen = self._choose(unique, self._there(number))
+        chosen = self._choose(unique, there)
         return Attempt(self._server(unique, self._further(chosen)), chosen, self.waited)
 
     def _next(self, number: int) -> Attempt | None:
-        """To be prepared beside this round, while nobody is suspected; where too few are there, nothing is."""
+        """To be prepared beside this round, while nobody is suspected; where too few are there now, nothing is: this
+        round's clients wait meanwhile."""
         if not self.overlap or self.suspicion.suspects:
             return None
         try:
-            return self._attempt(number)
+            return self._of(number, self._there(number, self.there_now or self.available, 1))
         except FederatedError:
             return None
 
@@ -193,17 +200,18 @@ class FederatedRun:
         if phases.seconds["open_update"] and self.latest is not None:
             self.voids.note(attempt.server.number, uploads)
 
-    def _there(self, number: int) -> list[int]:
-        """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come."""
-        if self.available is None:
+    def _there(self, number: int, available: Availability | None, looks: int) -> list[int]:
+        """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come in so many
+        `looks`."""
+        if available is None:
             return [client for client in range(self.population) if client not in self.accused]
-        for waited in range(self.waited, self.waited + LONGEST_WAIT):
-            there = [client for client in self.available(number + waited) if client not in self.accused]
+        for waited in range(self.waited, self.waited + looks):
+            there = [client for client in available(number + waited) if client not in self.accused]
             if len(there) >= self.plan.min_clients:
                 self.waited = waited
                 return there
         raise RoundAbandoned(
-            f"round {number}: {LONGEST_WAIT} times in a row fewer than {self.plan.min_clients} clients could be "
+            f"round {number}: {looks} times in a row fewer than {self.plan.min_clients} clients could be "
             "reached; raise federated.availability_share or lower federated.min_clients"
         )
 

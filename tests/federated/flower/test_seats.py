@@ -48,6 +48,21 @@ def test_a_client_is_found_by_its_signature_whatever_its_node_is_called():
     assert not notes
 
 
+def test_a_client_that_has_left_keeps_its_last_node():
+    """What was made for it before is sent, and lost."""
+    seats, grid = seats_of(app_of(), [])
+    seats.there()
+    left = grid.contexts.pop(71)
+    for _ in range(2):
+        assert seats.there() == [0, 2, 3]
+        assert seats[1] == 71
+    grid.contexts[5], left.node_id = left, 5
+    assert seats.there() == [0, 1, 2, 3]
+    assert seats[1] == 5
+    with pytest.raises(KeyError):
+        seats[CLIENTS]
+
+
 def posing(number, reply):
     return reply | {"signer": np.array(0, np.int32)} if number == 1 else reply
 

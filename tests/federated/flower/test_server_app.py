@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -154,3 +156,68 @@ def test_nodes_start_anew_under_other_ids_join_and_leave_between_rounds(folder, 
     assert training.latest.accepted[0] == seen[0]
     assert (training.latest.accepted[1:] > seen[1:]).all()
     assert left.node_config["partition-id"] == 0
+
+
+def leaving(monkeypatch, grid, nodes):
+    """These nodes are no longer there from the first look after the first round's union is opened."""
+    asked, ids = set[str](), grid.get_node_ids
+
+    def lose(phase, node):
+        asked.add(phase)
+        return False
+
+    def there():
+        if "open_union" in asked:
+            for node in nodes:
+                grid.contexts.pop(node, None)
+        return ids()
+
+    monkeypatch.setattr(grid, "lose", lose)
+    monkeypatch.setattr(grid, "get_node_ids", there)
+
+
+def test_a_node_that_leaves_in_the_middle_of_a_round_is_lost_in_it_and_stops_no_run(folder, tmp_path, monkeypatch):
+    """Who is there is looked up while the question is on its way that was made for those who were there before."""
+    seats = seats_of(folder, "cpp5")
+    leaving(monkeypatch, seats.grid, [71])
+    training = started(public_setup(folder, "cpp5"), seats, tmp_path)
+    training.run(3, lambda rows, dense: {}, 9, lambda entry: None)
+    assert [entry.clients for entry in training.history] == [5, 5, 5]
+    assert [entry.lost for entry in training.history] == [{"choose": 1}, {}, {}]
+
+
+def test_a_node_that_leaves_before_an_evaluation_is_lost_in_the_round_that_is_prepared(folder, tmp_path):
+    seats = seats_of(folder, "cpp5")
+    training = started(public_setup(folder, "cpp5"), seats, tmp_path)
+
+    def evaluate(rows, dense):
+        seats.grid.contexts.pop(71, None)
+        seats.there()
+        return {}
+
+    training.run(3, evaluate, 1, lambda entry: None)
+    assert [entry.clients for entry in training.history] == [6, 5, 5]
+    assert [sum(entry.lost.values()) for entry in training.history] == [0, 1, 0]
+
+
+def test_nodes_are_not_waited_for_in_the_middle_of_a_round(folder, tmp_path, monkeypatch):
+    """Two of six are left when the next round would be prepared: it is not, and this one goes on to its own end."""
+    seats, phases, waited_after = seats_of(folder, "cpp5"), list[str](), list[str]()
+    leaving(monkeypatch, seats.grid, [72, 73, 74, 75])
+    training = started(public_setup(folder, "cpp5"), seats, tmp_path)
+    exchange = training.exchange
+
+    def noted(phase, messages):
+        phases.append(phase)
+        return exchange(phase, messages)
+
+    training.exchange = noted
+
+    def waits(seconds):
+        waited_after.append(phases[-1])
+        raise FederatedError("nobody comes")
+
+    monkeypatch.setattr(server_app, "time", SimpleNamespace(monotonic=time.monotonic, sleep=waits))
+    with pytest.raises(FederatedError, match="nobody comes"):
+        training.run(2, lambda rows, dense: {}, 9, lambda entry: None)
+    assert waited_after == ["choose"]  # when the attempt was abandoned, before the next one

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from contracts.errors import RoundAbandoned
+from contracts.errors import FederatedError, RoundAbandoned
 from federated.flower.flower_exchange import FlowerExchange
 from federated.flower.in_process_grid import InProcessGrid
 from federated.protocol.messages import PHASES, joined, parted_phases
@@ -47,11 +47,11 @@ def numbered(made):
     return {number - 100: client for number, client in made.items()}
 
 
-def trained(of, exchange, folder, overlap, rounds=4):
+def trained(of, exchange, folder, overlap, rounds=4, **further):
     opened: list[OpenedRound] = []
     run = FederatedRun(plan=of, exchange=exchange, population=CLIENTS, folder=folder, seed=1, cohorts=True,
                        rows=np.zeros((SPACE, WIDTH), np.float32), dense=np.zeros(DENSE, np.float32), overlap=overlap,
-                       on_opened=opened.append)
+                       on_opened=opened.append, **further)
     run.run(rounds, lambda rows, dense: {}, 99, lambda entry: None)
     return run, opened
 
@@ -78,6 +78,28 @@ def test_the_model_is_the_same_bit_for_bit_in_fewer_exchanges(tmp_path, masking,
     assert len(set(map(tuple, finished))) == (1 if size == CLIENTS else 2)
     assert len(one_by_one.waves) == 4 * len({phase for phase, in one_by_one.waves})
     assert len(exchange.waves) == exchanges
+
+
+def nobody(number):
+    raise FederatedError("too few are connected")
+
+
+@pytest.mark.parametrize("there_now", [nobody, lambda number: [3]])
+def test_where_too_few_are_there_in_the_middle_of_a_round_nothing_is_prepared_and_the_model_is_the_same(
+    tmp_path, there_now
+):
+    of, ends = plan("union", "cpp5", clients=5, overlap=True), []
+    for overlap in (False, True):
+        exchange = Counting(numbered(clients(of, tmp_path / str(overlap))))
+        run, opened = trained(of, exchange, tmp_path / str(overlap) / "run", overlap, 2,
+                              available=lambda number: list(range(CLIENTS)), there_now=there_now)
+        ends.append((run, [each.finished for each in opened]))
+        assert exchange.waves == [(phase,) for phase in PHASES] * 2
+        assert [entry.waited for entry in run.history] == [0, 0]
+    (plain, plain_clients), (run, finished) = ends
+    assert (run.rows == plain.rows).all()
+    assert (run.dense == plain.dense).all()
+    assert finished == plain_clients
 
 
 def test_over_flower_the_model_and_what_each_phase_weighs_are_the_same(tmp_path):
