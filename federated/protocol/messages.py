@@ -53,6 +53,10 @@ class MadeWhenSent(Mapping[int, Message]):
             raise KeyError(client)
         return self._make(client)
 
+    def __contains__(self, client: object) -> bool:
+        """Nothing is made for it: Mapping's own looks the message up, and takes a KeyError of `make` for a no."""
+        return client in self._clients
+
     def __iter__(self) -> Iterator[int]:
         return iter(self._clients)
 

@@ -49,6 +49,8 @@ def test_messages_are_made_when_they_are_looked_up_and_for_those_alone_who_are_a
     messages = MadeWhenSent([4, 2, 9], make)
     assert list(messages) == [4, 2, 9]
     assert len(messages) == 3
+    assert 2 in messages
+    assert 3 not in messages
     assert made == []
     assert next(iter(messages.items())) == (4, {"me": np.array(4)})
     assert made == [4]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import ProtocolError
-from federated.protocol.messages import parted_phases
+from federated.protocol.messages import MadeWhenSent, parted_phases
 from federated.protocol.questions import Question, answer, carried_out
 
 
@@ -39,6 +39,28 @@ def test_each_client_is_asked_in_one_message_what_it_is_asked_at_all():
     assert {client: list(parts) for client, parts in sent.items()} == {
         1: ["train"], 2: ["train", "shares"], 3: ["shares"]}
     assert sorted(taken) == [(1, "train", 5), (2, "shares", 10), (2, "train", 5), (3, "shares", 10)]
+
+
+def test_a_message_is_made_once_a_client_and_what_fails_in_making_it_is_heard_of():
+    taken: list[tuple[int, str, int]] = []
+    made: list[tuple[str, int]] = []
+
+    def of_messages_made_when_sent(phase, clients):
+        def make(client):
+            made.append((phase, client))
+            return {"asks": np.array(5)}
+
+        question = asked(phase, 5, clients, taken)
+        question.messages = MadeWhenSent(clients, make)
+        return question
+
+    answer(saying, of_messages_made_when_sent("train", (1, 2)), of_messages_made_when_sent("shares", (2, 3)))
+    assert sorted(made) == [("shares", 2), ("shares", 3), ("train", 1), ("train", 2)]
+    assert len(taken) == 4
+    unknown, submodels = asked("train", 5, (), taken), dict[int, dict[str, np.ndarray]]()
+    unknown.messages = MadeWhenSent([9], lambda client: submodels[client])
+    with pytest.raises(KeyError):
+        answer(saying, unknown)
 
 
 def test_what_one_question_refuses_the_other_takes_all_the_same():
