@@ -229,13 +229,13 @@ class FederatedRun:
             chosen = sorted(drawn.sample(there, min(self.plan.clients, len(there))))
         return self.suspicion.without(chosen, drawn)
 
-    def _longest_unseen(self, latest: LatestAverage, there: list[int]) -> tuple[list[int], int]:
-        """Who is asked, and how many of them may be left out: first those who have to hear together that an attempt is
-        void, by themselves while one of them is sought."""
+    def _longest_unseen(self, latest: LatestAverage, there: list[int]) -> tuple[list[int], int | None]:
+        """Who is asked, and how many of them may be left out (None: a third, where nobody has to hear of anything):
+        first those who have to hear together that an attempt is void, by themselves while one of them is sought."""
         together = self.voids.together([client for client in there if client not in self.suspicion.found])
         others = [client for client in there if client not in self.voids.owed and client not in together]
         room = 0 if together and self.suspicion.suspects else max(self.plan.clients - len(together), 0)
-        return sorted(together + latest.choose(others, room)), self.voids.spare(together)
+        return sorted(together + latest.choose(others, room)), self.voids.spare(together) if together else None
 
     @cached_property
     def _cohorts(self) -> Cohorts:

@@ -257,6 +257,21 @@ def test_who_sends_nonsense_under_fedlaavg_spoils_no_mean_and_is_asked_no_more(t
     assert run.latest.state()["mean_dense"] == pytest.approx(dense / CLIENTS, abs=1e-9)
 
 
+def test_who_sends_nonsense_before_anybody_uploads_under_fedlaavg_is_left_out_all_the_same(tmp_path):
+    """Nothing is void then, and nobody has to hear of anything: any third may be left out. The run stopped."""
+    of, liar = plan("union", "cpp5", rule="latest", clients=CLIENTS, clip=4.0, contributors=2), 4
+    exchange = Meddling(made(of, tmp_path), "nothing yet", liar,
+                        lambda reply: {"words": reply["words"] ^ np.uint32(0x5A5A5A5A)})
+    run = started(of, exchange, tmp_path)
+    run.available, exchange.phase = None, "union"
+    run.run(6, lambda rows, dense: {}, 99, lambda entry: None)
+    assert run.suspicion.found == {liar}
+    assert run.history[0].abandoned
+    assert not run.voids.uploads
+    assert run.history[-1].clients == CLIENTS - 1
+    assert run.latest.accepted[liar] == 0
+
+
 def test_an_attempt_that_opened_nothing_is_void_for_all_that_were_in_it(tmp_path):
     """One client's false boxes abandon it after the others revealed shares; together they hear that it is void."""
     of = plan("union", "all", rule="latest", clients=CLIENTS)
