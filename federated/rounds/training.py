@@ -2,7 +2,8 @@
 
 Files: federated/rounds/run_folder.py. A round that is abandoned changes nothing and is drawn anew; a server started
 again goes on after the last completed one. Where rounds overlap, the next one is prepared meanwhile
-(federated/rounds/overlap.py), in peace alone: not while somebody is suspected, nor after an abandoned attempt.
+(federated/rounds/overlap.py), in peace alone: not while somebody is suspected, nor in a round of which an attempt was
+abandoned.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,7 @@ class FederatedRun:
             attempt, suspects = self._attempt(number), len(self.suspicion.suspects)
             try:
                 opened, self._ahead = carried_through(
-                    self.exchange, attempt, lambda: self._next(number + 1) if more else None)
+                    self.exchange, attempt, partial(self._next, number + 1, more and not failed))
                 self.suspicion.fine(opened.finished)
                 self.voids.heard(opened.finished)
                 return opened, attempt, failed
@@ -179,10 +180,10 @@ class FederatedRun:
         chosen = self._choose(unique, there)
         return Attempt(self._server(unique, self._further(chosen)), chosen, self.waited)
 
-    def _next(self, number: int) -> Attempt | None:
-        """To be prepared beside this round, while nobody is suspected; where too few are there now, nothing is: this
-        round's clients wait meanwhile."""
-        if not self.overlap or self.suspicion.suspects:
+    def _next(self, number: int, peace: bool) -> Attempt | None:
+        """To be prepared beside this round, in peace and while nobody is suspected; where too few are there now,
+        nothing is: this round's clients wait meanwhile."""
+        if not (self.overlap and peace) or self.suspicion.suspects:
             return None
         try:
             return self._of(number, self._there(number, self.there_now or self.available, 1))

@@ -189,6 +189,27 @@ def test_what_is_wrong_with_the_prepared_round_comes_out_in_its_turn(tmp_path):
     assert [len(each.finished) for each in opened] == [CLIENTS, CLIENTS - 1, CLIENTS - 1]
 
 
+def test_after_an_abandoned_attempt_of_a_round_nothing_is_prepared_beside_it(tmp_path):
+    """Nobody is suspected: most were away for a moment."""
+    of = plan("union", "cpp5", overlap=True)
+
+    class Away(Counting):
+        def replies(self, own, messages):
+            away = own == "train" and sum("train" in wave for wave in self.waves) == 1
+            replies = super().replies(own, messages)
+            return {client: reply for client, reply in replies.items() if not away or client < 2}
+
+    exchange = Away(numbered(clients(of, tmp_path)))
+    run, _ = trained(of, exchange, tmp_path / "run", True, 4)
+    assert [entry.abandoned for entry in run.history] == [0, 1, 0, 0]
+    alone, later = [(phase,) for phase in PHASES], [*BESIDE.items()]
+    assert exchange.waves == [
+        *alone[:5], *later,  # the first round
+        ("open_union",), *later[:2],  # the second, and its abandoned attempt
+        *alone,  # another
+        *alone[:5], *later, *alone[4:]]
+
+
 def test_a_round_that_is_abandoned_forgets_the_one_beside_it(tmp_path):
     of = plan("union", "cpp5", overlap=True)
     exchange = Counting(numbered(clients(of, tmp_path)))
