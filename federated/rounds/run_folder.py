@@ -1,6 +1,7 @@
 """The files of one setting's run.
 
-    FOLDER/runs/SETTING/model.safetensors       rows, dense and the last completed round, replaced by rename after each
+    FOLDER/runs/SETTING/model.safetensors       rows, dense and the last completed round, replaced by rename after each,
+                                                and after an attempt that FedLaAvg's clients have to hear is void
     FOLDER/runs/SETTING/best.safetensors        the same of the round with the best validation AUC
     FOLDER/runs/SETTING/history.json            the figures of each round, with its bytes
     FOLDER/runs/SETTING/population.safetensors  who holds what, where the averaging needs it: counted once

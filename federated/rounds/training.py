@@ -109,7 +109,7 @@ class FederatedRun:
         return RoundServer(self.plan, number, self.exchange, self.rows, self.dense, further, self._run)
 
     def resume(self) -> int:
-        """Takes up the model of the last completed round, if there is one; returns how many are done."""
+        """Takes up the model of the last completed round, and what was void after it; returns how many are done."""
         found = run_folder.saved(self.folder, self.rows, self.dense)
         if found is None:
             return 0
@@ -118,8 +118,10 @@ class FederatedRun:
         if self.latest is not None:
             self.latest.restore(stored)
             self.latest.rows, self.latest.dense = self.rows.astype(np.float64), self.dense.astype(np.float64)
+            self.voids.restore(stored)
+            self._last = max(self._last, *self.voids.uploads, 0)
         self.optimizer.restore(stored)
-        self.waited = self.history[-1].waited
+        self.waited = self.history[-1].waited if self.history else self.waited
         return len(self.history)
 
     def run(self, rounds: int, evaluate: Evaluate, evaluate_every: int, on_round: OnRound) -> None:
@@ -144,7 +146,7 @@ class FederatedRun:
                 **(evaluate(self.rows, self.dense) if evaluated else {}),
             )
             self.history.append(entry)
-            self._save(number)
+            self._save(number, self.best() is entry)
             on_round(entry)
 
     def _complete(self, number: int, more: bool) -> tuple[OpenedRound, Attempt, int]:
@@ -200,6 +202,7 @@ class FederatedRun:
             self._abandoned.append(len(uploads))
         if phases.seconds["open_update"] and self.latest is not None:
             self.voids.note(attempt.server.number, uploads)
+            self._save(len(self.history), best=False)
 
     def _there(self, number: int, available: Availability | None, looks: int) -> list[int]:
         """Who can be reached; the round waits while too few can. Raises RoundAbandoned when they never come in so many
@@ -274,8 +277,7 @@ class FederatedRun:
         evaluated = [(entry.auc_validation, entry) for entry in self.history if entry.auc_validation is not None]
         return max(evaluated, key=lambda pair: pair[0])[1] if evaluated else self.history[-1]
 
-    def _save(self, number: int) -> None:
+    def _save(self, number: int, best: bool) -> None:
         model = {"rows": self.rows, "dense": self.dense, "round": np.array([number])}
-        latest = self.latest.state() if self.latest is not None else {}
-        run_folder.save(self.folder, self.history, model | latest | dict(self.optimizer.state()),
-                        self.best().round == number)
+        latest = self.latest.state() | self.voids.state() if self.latest is not None else {}
+        run_folder.save(self.folder, self.history, model | latest | dict(self.optimizer.state()), best)

@@ -2,13 +2,16 @@
 
 A client believes that an attempt is void in a round that has more than two thirds of the clients of its sum
 (federated/protocol/gradient_store.py); told otherwise it refuses. So they are asked together, and of the others, who
-owe no hearing, as many as there is room for. All clients of a round are told of the same attempts.
+owe no hearing, as many as there is room for. All clients of a round are told of the same attempts. A server that is
+started again knows them still, or those who owe hearing would refuse every round that they are asked in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from federated.secure_aggregation.roster_consistency import quorum
 
@@ -29,6 +32,18 @@ class Voids:
         """These took part in a round that was summed."""
         self.owed = {client: number for client, number in self.owed.items() if client not in set(clients)}
         self.uploads = {number: self.uploads[number] for number in set(self.owed.values())}
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a restart needs, int64: attempt and client of each upload [n, 2], client and attempt that it has yet to
+        hear of [m, 2]."""
+        uploads = [(number, client) for number, had in self.uploads.items() for client in sorted(had)]
+        return {"void_uploads": _pairs(uploads), "void_owed": _pairs(list(self.owed.items()))}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """The inverse of `state`; nothing is void where it says nothing of it."""
+        uploads, owed = (state.get(name, _pairs([])).tolist() for name in ("void_uploads", "void_owed"))
+        self.uploads = {number: frozenset(client for of, client in uploads if of == number) for number, _ in uploads}
+        self.owed = dict(owed)
 
     def together(self, there: Collection[int]) -> list[int]:
         """Sorted: those of them that are there and would believe it if they came together; none who would not."""
@@ -51,3 +66,7 @@ class Voids:
 
     def _spare(self, clients: Collection[int]) -> Mapping[int, int]:
         return {number: len(had & set(clients)) - quorum(len(had)) for number, had in self.uploads.items()}
+
+
+def _pairs(pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

@@ -272,6 +272,37 @@ def test_who_sends_nonsense_before_anybody_uploads_under_fedlaavg_is_left_out_al
     assert run.latest.accepted[liar] == 0
 
 
+@pytest.mark.parametrize("attempts", [1, 2, 3])
+def test_a_server_started_again_tells_of_what_was_void_to_who_has_yet_to_hear(tmp_path, attempts):
+    """It ends when so many attempts of the first round were abandoned or done, each of which left somebody out."""
+    of, liar = plan("union", "cpp5", rule="latest", clients=CLIENTS, clip=4.0), 4
+    clients, numbers = made(of, tmp_path), set[int]()
+
+    class Ending(Meddling):
+        def replies(self, phase, messages):
+            numbers.update(int(message["round"][()]) for message in messages.values())
+            if len({number for number in numbers if number >= ATTEMPTS}) > attempts:
+                raise KeyboardInterrupt
+            return super().replies(phase, messages)
+
+    first = started(of, Ending(clients, "train", liar, lambda reply: {"words": reply["words"] ^ np.uint32(0x5A5A5A5A)}),
+                    tmp_path)
+    first.available = None
+    with suppress(KeyboardInterrupt):
+        first.run(8, lambda rows, dense: {}, 99, lambda entry: None)
+    assert first.voids.owed
+    exchange = LocalExchange(clients)
+    run = started(of, exchange, tmp_path)
+    run.available = None
+    run.run(len(first.history) + 3, lambda rows, dense: {}, 99, lambda entry: None)
+    assert not exchange.refusals
+    assert not run.voids.owed
+    assert [entry.clients for entry in run.history[len(first.history):]] == [CLIENTS] * 3
+    assert [entry.abandoned for entry in run.history[len(first.history):]] == [0] * 3
+    assert min(number for number in (int(message["round"][()]) for _, _, message, _ in exchange.sent)
+               if number >= ATTEMPTS) > max(first.voids.uploads)
+
+
 def test_an_attempt_that_opened_nothing_is_void_for_all_that_were_in_it(tmp_path):
     """One client's false boxes abandon it after the others revealed shares; together they hear that it is void."""
     of = plan("union", "all", rule="latest", clients=CLIENTS)

@@ -42,6 +42,18 @@ def test_who_took_part_in_a_sum_owes_nothing_and_still_counts_for_the_others():
     assert not voids.uploads
 
 
+def test_a_server_that_is_started_again_knows_what_is_void_and_who_owes_hearing():
+    voids, again = noted(), Voids()
+    voids.note(11, range(7))
+    voids.heard([0])
+    again.restore(voids.state())
+    assert again == voids
+    again.restore(Voids().state())
+    assert again == Voids()
+    again.restore({})  # of a server that kept none
+    assert again == Voids()
+
+
 def test_who_would_not_believe_it_stays_away_and_the_others_come():
     voids = Voids()
     voids.note(10, range(4))
