@@ -19,9 +19,14 @@ COMMIT = re.compile(r"(?<![\w-])(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{7,8
 MEASURED = re.compile(r"±|\b0\.\d{4}\b")
 
 
+DIGITS = re.compile(r"(?<![\w-])[0-9]{8}(?![\w-])")
+
+
 def commits(text: str) -> set[str]:
-    """Commits that a page names; not versions of bundles, nor what is in its blocks."""
-    return set(COMMIT.findall(FENCED.sub("", text)))
+    """Commits that a page names; not versions of bundles, nor what is in its blocks. What has digits alone is one where
+    the history knows it."""
+    plain = FENCED.sub("", text)
+    return set(COMMIT.findall(plain)) | {one for one in DIGITS.findall(plain) if one[:7] in history()}
 
 
 @cache

@@ -30,8 +30,8 @@ SECONDS = 1800.0
 
 @dataclass(frozen=True)
 class DeploymentCost:
-    """Seconds by the clock: of the first round, of each other, and of its phases; `cpu_seconds` of all processes, from
-    their start to their end."""
+    """Seconds by the clock: of the first round, of each other, and of its phases, of which two share an exchange where
+    rounds overlap; `cpu_seconds` of all processes, from their start to their end."""
 
     nodes: int
     clients: list[int]

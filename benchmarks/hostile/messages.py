@@ -49,6 +49,7 @@ NUMBERS: dict[int, tuple[Any, ...]] = {
 DEEPEST = 4
 SIZED = 2  # the kind of a field that says its length, on the wire
 LARGEST = 1_000_000  # bytes of a message that the server reads
+LARGEST_NUMBER = 10  # bytes of it on the wire
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _fill_list(draw: Callable[..., Any], values: Any, field: FieldDescriptor, de
     count = draw(st.sampled_from(COUNTS))
     if field.type != FieldDescriptor.TYPE_MESSAGE:
         few = [draw(_scalar(field)) for _ in range(min(count, 2))]
-        longest = max(map(len, few), default=1)
+        longest = max((len(one) if isinstance(one, str | bytes) else LARGEST_NUMBER for one in few), default=1)
         values.extend([few[number % len(few)] for number in range(_fitting(count, longest))])
         return
     for _ in range(min(count, 2) if depth < DEEPEST else 0):

@@ -26,6 +26,7 @@ _SERVER_DEFAULTS = {
     "sail.runtime.memory_pool.type": "fair",
     "sail.parquet.file_metadata_cache.type": "none",  # folders are replaced in place
     "sail.parquet.file_statistics_cache.type": "none",
+    "sail.spark.session_timeout_secs": str(365 * 86_400),  # else a session that was idle for 15 minutes is gone
 }
 # Of version 2 and of version 1; the former says "max" where there is no limit, the latter a number beyond any machine.
 GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))

@@ -20,7 +20,7 @@ def test_seconds_of_every_phase_are_printed(tmp_path, capsys):
     assert list(found["phases"]) == list(PHASES)
     assert found["clients"] == [3, 3]
     assert len(found["rounds"]) == 1
-    assert found["rounds"][0] >= sum(found["phases"].values())
+    assert max(found["phases"].values()) <= found["rounds"][0]  # two phases share a message: their sum is more
     assert all_finite(found)
 
 

@@ -38,6 +38,11 @@ def test_a_second_session_has_its_own_settings_and_ends_alone(spark: SparkSessio
     assert spark.range(3).count() == 3
 
 
+def test_a_session_may_be_idle_for_as_long_as_other_work_takes(spark: SparkSession) -> None:
+    assert spark.range(3).count() == 3
+    assert int(os.environ[variable("sail.spark.session_timeout_secs")]) > 30 * 86_400
+
+
 def test_the_memory_is_the_machines_or_what_a_container_may_have(tmp_path: Path) -> None:
     machine = memory([])
     files = [tmp_path / name for name in ("v2", "v1", "nowhere")]

@@ -107,7 +107,6 @@ def test_every_worker_and_one_that_starts_again_knows_the_same(host: Host) -> No
         host.catch_up(follower)
         assert host.counter("i01", follower) == 4
         assert follower.state == CounterState(0, 1, "")
-    assert len(other._counters[0].counts) == 4  # what no window reaches was not read
     other.close()
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
+from serving.request.query import RankAnswer, RankQuery
 from serving.stages.funnel import Funnel
-from serving.start import warm_up as module
 from serving.start.warm_up import EXPLAIN_EVERY, FIRST, LAST, users, warm_up
 
 
@@ -19,13 +18,13 @@ def test_stages_take_what_the_last_requests_took_and_not_the_first(
     funnel.rank(RankQuery("u11", 5), Deadline(None))
     funnel.clock.tell("rank", 60.0)
     funnel.clock.tell("rank", 60.0)
-    ask = module._ask
+    rank = funnel.rank
 
-    def seen(funnel: Funnel, bundle: LoadedBundle, user: str, explain: bool) -> None:
-        told.append(explain)
-        ask(funnel, bundle, user, explain)
+    def seen(query: RankQuery, deadline: Deadline) -> RankAnswer:
+        told.append(query.explain)
+        return rank(query, deadline)
 
-    monkeypatch.setattr(module, "_ask", seen)
+    monkeypatch.setattr(funnel, "rank", seen)
     warm_up(funnel, loaded)
     assert 0.0 < funnel.floor < funnel.whole < 30.0
     assert [number for number, explained in enumerate(told[-LAST:]) if explained] == list(range(0, LAST, EXPLAIN_EVERY))

@@ -69,7 +69,8 @@ class Traffic:
                 microseconds=round(5000 * slow * self.draw.exponential()))
             if without is not None:
                 ended = "degraded" if self.draw.random() < without else "complete"
-                answer = replace(answer, stages=["retrieve", "rank"], stage_statuses=[ended, "complete"])
+                answer = replace(answer, stages=["retrieve", "rank"], stage_statuses=[ended, "complete"],
+                                 stage_causes=["a channel is missing" if ended == "degraded" else "", ""])
             log.append(answer)
             if ok and self.draw.random() < truth * chance:
                 self.clicks.append((name, items[0], when + timedelta(seconds=float(self.draw.uniform(0, 300)))))
