@@ -34,7 +34,7 @@ def _loss(axes: Any, history: Sequence[EpochFigures]) -> None:
     epochs = [entry.epoch for entry in history]
     axes.plot(epochs, [entry.train_loss for entry in history], marker="o", label="train loss")
     axes.plot(epochs, [entry.validation_loss for entry in history], marker="o", label="validation loss")
-    axes.legend()
+    axes.legend(loc="best")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(title="loss", xlabel="epoch", ylabel="nats per example")
 

@@ -42,7 +42,7 @@ def draw(axes: Axes, figures: PreRankChoice) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("microseconds per 1,000 candidates")
     axes.set_ylabel("recall of the ranker's top in the kept set")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="best")
 
 
 def _name(axes: Axes, point: FrontierPoint, name: str, place: tuple[int, int]) -> None:

@@ -114,7 +114,7 @@ def training_curves(models: Mapping[str, RankerSummary]) -> str:
     axes.set_xlabel("epoch")
     axes.set_xticks(range(1, 1 + max(len(history) for history in histories.values())))
     axes.set_ylabel("validation log loss")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="best")
     return _svg(figure)
 
 
@@ -131,7 +131,7 @@ def federated_curves(settings: Mapping[str, SettingFigures]) -> str:
         axes.plot([at for at, _ in points], [auc for _, auc in points], label=name, markersize=3)
     axes.set_xlabel("round")
     axes.set_ylabel("AUC, test window")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="best")
     return _svg(figure)
 
 
@@ -146,7 +146,7 @@ def day_lines(days: Sequence[PlatformDay]) -> str:
         axes.errorbar([day.day for day in days], shares, errors, markersize=3, capsize=2, label=platform)
     axes.set_xlabel("day")
     axes.set_ylabel("share of the oracle's clicks")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="best")
     return _svg(figure)
 
 
@@ -190,7 +190,7 @@ def hour_losses(runs: Mapping[str, HourRun]) -> str:
                   label=f"sent: {name.replace('_', ' ')}")
     axes.set_xlabel("ten minutes from minute")
     axes.set_ylabel("value lost")
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="best")
     return _svg(figure)
 
 
@@ -223,7 +223,7 @@ def channel_slices(channels: Mapping[str, ChannelSummary]) -> str:
             axes.plot(list(parts[kind]), list(parts[kind].values()), label=name)
         axes.set_ylabel("Recall@10")
         axes.set_xlabel(SLICES[kind])
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    figure.axes[0].legend(frameon=False, fontsize=8, loc="best")
     return _svg(figure)
 
 
