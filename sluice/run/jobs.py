@@ -246,8 +246,8 @@ def run_to_models(
     config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None, lane: SideLane | None = None, resume: bool = False,
 ) -> RunSummary:
-    """The part of a run up to its trained models. A `lane` compares the crosses with their baselines, and then
-    trains some of the models: what the comparison adds to OUT/crosses/summary.json is not in what this returns."""
+    """The part of a run up to its trained models. A `lane` trains some of them, and then compares the crosses with
+    their baselines: what that adds to OUT/crosses/summary.json is not in what this returns."""
     features, leaks = run_features(config, data, out, console)
     crosses = comparison = None
     if config.crosses.budget:
@@ -257,11 +257,11 @@ def run_to_models(
             crosses, comparison = _search_crosses(config, out, console, seed, resume=resume)
         features = summary.required(out.features, FeaturesSummary, "sluice features")
     pretrained = run_pretrain(config, out, console, seed)
+    trained = run_train(config, out, console, seed, warm_start, resume, lane)
     if lane is not None and comparison is not None:
         from models.cross_search import job as cross_job
 
         lane.submit(cross_job.compare, comparison)
-    trained = run_train(config, out, console, seed, warm_start, resume, lane)
     return RunSummary(
         name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
         ranker=trained.ranker, train=trained,

@@ -6,47 +6,42 @@ import asyncio
 import struct
 from collections import Counter
 
+import pytest
+
 from benchmarks.wire.wire_caller import Target, WireCaller, framed
+from tests.benchmarks.wire.asked import asked_blocking, asked_in_a_loop
 from tests.benchmarks.wire.echo_server import METHOD, echo
 
 LONG = 200_000
 
 
-def asked(port, *messages, seconds=10.0, path=METHOD, pause=0.0):
-    """One after the other, over one caller."""
-    async def ask():
-        caller, found = WireCaller(Target("127.0.0.1", port, path)), []
-        for message in messages:
-            found.append(await caller.ask(message, seconds))
-            await asyncio.sleep(pause)
-        caller.close()
-        return found
-
-    return asyncio.run(ask())
+BOTH = pytest.mark.parametrize("asked", [asked_in_a_loop, asked_blocking])
 
 
-def test_answers_and_refusals_are_what_grpc_says():
+@BOTH
+def test_answers_and_refusals_are_what_grpc_says(asked):
     with echo() as (handler, port):
         found = asked(port, b"one", b"refuse", b"", b"x" * LONG, seconds=7.0)
         assert 6.0 < handler.deadline <= 7.0
     assert found == [("OK", b"one"), ("RESOURCE_EXHAUSTED", b""), ("OK", b""), ("OK", b"x" * LONG)]
 
 
-def test_a_method_that_is_not_there_and_a_server_that_is_not():
+@BOTH
+def test_a_method_that_is_not_there_and_a_server_that_is_not(asked):
     with echo() as (_, port):
         assert asked(port, b"one", path="/t.Echo/Sing") == [("UNIMPLEMENTED", b"")]
-    assert asked(port, b"one") == [("UNAVAILABLE", b"")]
+    assert asked(port, b"one", b"two") == [("UNAVAILABLE", b"")] * 2
 
 
 def test_a_call_ends_at_its_deadline_and_the_server_is_told():
     with echo() as (handler, port):
-        assert asked(port, b"sleep", seconds=0.2) == [("DEADLINE_EXCEEDED", b"")]
+        assert asked_in_a_loop(port, b"sleep", seconds=0.2) == [("DEADLINE_EXCEEDED", b"")]
         assert handler.left.wait(5)
 
 
 def test_a_connection_that_is_asked_to_go_is_replaced_without_a_loss():
     with echo(("grpc.max_connection_age_ms", 50), ("grpc.max_connection_age_grace_ms", 2000)) as (_, port):
-        found = asked(port, *[b"one"] * 60, pause=0.005)
+        found = asked_in_a_loop(port, *[b"one"] * 60, pause=0.005)
     assert Counter(code for code, _ in found) == {"OK": 60}
 
 
