@@ -217,7 +217,7 @@ class Serve(Section):
     max_queue: int = Field(64, ge=1, description="requests that may wait in one process; more are refused at once")
     queue_ms: int = Field(2000, ge=1, description="a request that waits longer is refused")
     overload: Literal["degrade", "refuse"] = Field(
-        "degrade", description="while more comes than can be answered: fewer stages for those that take a partial "
+        "refuse", description="while more comes than can be answered: fewer stages for those that take a partial "
         "answer, and refusals beyond that, or whole answers for fewer and refusals for the others"
     )
     tenant_shares: dict[str, float] = Field(
