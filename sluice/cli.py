@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -66,6 +67,9 @@ def benchmarks() -> dict[str, str]:
 
 
 def main() -> None:
+    """Threads of OpenMP that wait for one another sleep, unless the environment says otherwise: spinning, as is their
+    default, they wait for a thread that has lost its core to another process many times as long as it works."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when numpy, torch and FAISS load, so set before them
     app()
 
 

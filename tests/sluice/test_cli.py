@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from sluice.cli import app, benchmarks
+from sluice.cli import app, benchmarks, main
 
 ROOT = Path(__file__).parents[2]
 GROUP = get_command(app)
@@ -90,6 +91,17 @@ def test_a_job_without_its_input_exits_1_and_says_what_to_do(arguments, sentence
     assert done.exit_code == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("told", "found"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_openmp_sleep_as_they_wait_unless_the_environment_says_otherwise(monkeypatch, told, found):
+    monkeypatch.setattr(sys, "argv", ["sluice", "--version"])
+    monkeypatch.setenv("OMP_WAIT_POLICY", told or "")
+    if told is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    with pytest.raises(SystemExit):
+        main()
+    assert os.environ["OMP_WAIT_POLICY"] == found
 
 
 def test_an_unknown_benchmark_is_refused_with_the_list():
