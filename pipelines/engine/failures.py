@@ -31,6 +31,7 @@ _NO_MEMORY = "remain available for the total memory pool"
 _NO_VALUE = (
     "CAST_INVALID_INPUT", "ANSI", "try_", "Cast error", "invalid timestamp", "invalid date", "Division by zero",
 )
+_NANOSECONDS = re.compile(r"Timestamp\(Nanosecond|TIMESTAMP\(NANOS")
 
 
 @contextmanager
@@ -60,6 +61,10 @@ def explain(error: Exception, what: str, path: str) -> DataError:
     if has_no_reader(error):
         return DataError(f"{what} ({path}): this Apache Spark has no reader of such addresses; add its package to "
                          "spark.settings (docs/how-to/clusters.md), or read with the embedded engine")
+    if _NANOSECONDS.search(text):
+        return DataError(f"{what} ({path}): it holds times in nanoseconds, which the engines do not read; write them "
+                         "in microseconds (pandas: to_parquet(..., coerce_timestamps='us', "
+                         "allow_truncated_timestamps=True))")
     if any(mark in text for mark in _UNREADABLE):
         damaged = _file(text) or _damaged(path) or path
         return DataError(f"{what}: {damaged} is damaged or cut short; copy or write this file again")

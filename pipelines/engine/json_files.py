@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
-from pipelines.engine.text_files import CORRUPT
+from pipelines.engine.text_files import CORRUPT, not_encoded
 
 ROWS = 50_000
 TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
@@ -56,8 +56,11 @@ def _batches(files: Sequence[Path], encoding: str) -> Iterator[list[str]]:
         with pa.input_stream(str(file), compression="detect") as stream:
             text = io.TextIOWrapper(io.BufferedReader(stream), encoding=encoding, newline="\n")
             lines = (line for raw in text if (line := raw.rstrip("\r\n")).strip())
-            while batch := list(islice(lines, ROWS)):
-                yield batch
+            try:
+                while batch := list(islice(lines, ROWS)):
+                    yield batch
+            except UnicodeDecodeError:
+                raise not_encoded("the table", file, encoding) from None
 
 
 def _object(line: str) -> dict[str, Any] | None:

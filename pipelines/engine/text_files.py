@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from contracts.errors import ConfigError, SchemaError
+from contracts.errors import ConfigError, DataError, SchemaError
 from pipelines.engine.csv_escapes import UNIT, EscapedText, OneCharacter
 from pipelines.engine.failures import nothing_to_read
 
@@ -80,15 +80,27 @@ def _first_record(file: Path, options: Mapping[str, str]) -> list[str]:
 def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str, str], folder: Path, what: str) -> None:
     """Writes `folder` with the columns `names` as texts, and CORRUPT for a record of another number of fields.
 
-    Raises SchemaError when a header names other columns, unless the option enforceSchema says that the schema does.
+    Raises SchemaError when a header names other columns, unless the option enforceSchema says that the schema does,
+    DataError where a file is not in the encoding of the options.
     """
     folder.mkdir(parents=True)
     for number, file in enumerate(files):
         if _yes(options, "header") and not _yes(options, "enforceschema"):
             _check_header(_first_record(file, options), names, what, file)
         with pq.ParquetWriter(folder / f"part-{number:05}.parquet", _schema(names), compression="lz4") as writer:
-            for batch in _records(file, names, options):
-                writer.write_batch(batch)
+            try:
+                for batch in _records(file, names, options):
+                    writer.write_batch(batch)
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                if "UTF8" not in str(error) and not isinstance(error, UnicodeDecodeError):
+                    raise
+                raise not_encoded(what, file, _encoding(options)) from None
+
+
+def not_encoded(what: str, file: Path, encoding: str) -> DataError:
+    """Of a file with bytes that are no text in this encoding."""
+    return DataError(f"{what}: {file} holds bytes that are no {encoding}; say how it is written, as in options = {{ "
+                     'encoding = "ISO-8859-1" }, or convert it (iconv -f LATIN1 -t UTF-8)')
 
 
 def _check_header(header: Sequence[str], names: Sequence[str], what: str, file: Path) -> None:

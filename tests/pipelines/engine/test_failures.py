@@ -35,6 +35,13 @@ def test_an_address_that_an_engine_cannot_reach_says_what_is_missing(said: str) 
         raise PySparkException(said)
 
 
+@pytest.mark.parametrize("said", ['cast Timestamp(Nanosecond, Some("UTC")) to Spark data type',
+                                  "Illegal Parquet type: INT64 (TIMESTAMP(NANOS,true))."])
+def test_times_in_nanoseconds_are_named_with_the_cure(said: str) -> None:
+    with pytest.raises(DataError, match=r"times in nanoseconds.*in microseconds"), explained("log", "p"):
+        raise PySparkException(said)
+
+
 def test_our_own_errors_pass(spark: SparkSession) -> None:
     with pytest.raises(DataError, match=r"^mine$"), explained("log", "p"):
         raise DataError("mine")

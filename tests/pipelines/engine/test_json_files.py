@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
+from contracts.errors import DataError
 from pipelines.engine.json_files import inferred, stage_json
 from pipelines.engine.text_files import CORRUPT
 
@@ -40,3 +41,11 @@ def test_what_is_inferred_can_be_read(file: Path, tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "rows").to_pylist()
     assert [row["b"] for row in rows] == [1.0, 2.5, None, None, None]
     assert rows[0]["c"] == [1, 2]
+
+
+def test_bytes_of_another_encoding_are_refused_with_the_option_that_reads_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_bytes('{"city": "Köln"}\n'.encode("latin-1"))
+    with pytest.raises(DataError, match=r'holds bytes that are no utf-8.*encoding = "ISO-8859-1"'):
+        inferred([path], "utf-8")
+    assert inferred([path], "iso-8859-1").names == ["city"]

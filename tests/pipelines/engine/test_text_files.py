@@ -100,3 +100,15 @@ def test_an_escape_is_one_inside_quotes_alone(tmp_path: Path, field: str, value:
     """The values are Apache Spark's (4.2)."""
     rows = staged(tmp_path, f"1,{field},x\n{field},2,y\n", ["a", "b", "c"])
     assert [(row["a"], row["b"], row["c"]) for row in rows] == [("1", value, "x"), (value, "2", "y")]
+
+
+@pytest.mark.parametrize("place", [3, 300_000])  # in the first block, which is read at once, and in a later one
+def test_bytes_of_another_encoding_are_refused_with_the_option_that_reads_them(place: int, tmp_path: Path) -> None:
+    file = tmp_path / "log.csv"
+    lines = [b"1,Rome and its seven hills\n"] * 400_000
+    lines[place] = "2,Köln\n".encode("latin-1")
+    file.write_bytes(b"".join(lines))
+    with pytest.raises(DataError, match=r'log: .*log\.csv holds bytes that are no utf-8.*encoding = "ISO-8859-1"'):
+        stage_csv([file], ["a", "b"], {}, tmp_path / "rows", "log")
+    stage_csv([file], ["a", "b"], {"encoding": "ISO-8859-1"}, tmp_path / "latin", "log")
+    assert "Köln" in pq.read_table(tmp_path / "latin", columns=["b"])["b"].to_pylist()
