@@ -10,6 +10,7 @@ say: nothing is checked twice.
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 from google.protobuf import json_format
@@ -34,9 +35,16 @@ def to_message(given: Json, empty: Made) -> Made:
     try:
         return json_format.ParseDict(_plain(given, empty.DESCRIPTOR), empty)
     except (json_format.ParseError, RecursionError) as error:
-        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {short(str(error))}") from None
+        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {short(_where(str(error)))}") from None
     except SystemError:  # protobuf's, of a name with half a surrogate pair
         raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: a name in it is no Unicode text") from None
+
+
+def _where(told: str) -> str:
+    """protobuf's sentence with the field as a path: the first 80 characters are then of what is wrong."""
+    path = re.match(r"(?:Failed to parse \w+ field: )*", told)
+    names = re.findall(r"parse (\w+) field", path[0]) if path else []
+    return f"{'.'.join(names)}: {told[path.end():]}" if path and names else told
 
 
 def to_json(message: Message) -> Json:

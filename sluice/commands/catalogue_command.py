@@ -131,7 +131,8 @@ def _show(answer: CatalogStatus | ChangeResponse, as_json: bool) -> None:
     elif isinstance(answer, ChangeResponse):
         _show_outcomes(answer)
     else:
-        typer.echo("\n".join(f"{name}: {told}" for name, told in found.items()))
+        plain = MessageToDict(answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+        typer.echo("\n".join(f"{name}: {told}" for name, told in plain.items()))
 
 
 def _show_outcomes(answer: ChangeResponse) -> None:

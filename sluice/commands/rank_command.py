@@ -150,6 +150,8 @@ def _slate(answer: RankResponse | PlacementResponse) -> list[str]:
             f"{place:>3}  {item.item_id:<12} p {item.probability:.4f}  score {item.score:.4f}{price}  "
             f"[{item.channel}]  {reasons}"
         )
+    if answer.unknown_candidates:
+        lines.append(f"     unknown: {', '.join(answer.unknown_candidates)}")
     return lines + [
         f"     {stage.name}: {stage.candidates_in} -> {stage.candidates_out} in {stage.microseconds} us"
         + (f" ({stage.cause})" if stage.cause else "")

@@ -87,3 +87,8 @@ def test_a_long_name_is_not_shown_whole() -> None:
     with pytest.raises(RequestError) as refused:
         to_message({"x" * 500: 1}, pb.RankRequest())
     assert len(refused.value.problem) < 120
+
+
+def test_what_is_wrong_within_is_told_with_its_path() -> None:
+    with pytest.raises(RequestError, match=r"is no RecordEventsRequest: events\.kind: Invalid enum value VIEW"):
+        to_message({"events": [{"event_id": "e", "kind": "VIEW"}]}, pb.RecordEventsRequest())

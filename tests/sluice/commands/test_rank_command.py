@@ -50,3 +50,7 @@ def test_the_description_shows_items_reasons_and_stages_with_their_cause():
     text = describe(answer)
     for part in ("unknown user", "i9", "p 0.2500", "price 0.5000", "city -0.50", "5 -> 1 in 70 us", "(deadline)"):
         assert part in text
+
+
+def test_candidates_that_the_bundle_does_not_know_are_named():
+    assert "unknown: i7, i8" in describe(pb.RankResponse(unknown_candidates=["i7", "i8"]))
