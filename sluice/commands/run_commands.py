@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 @command()
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a CSV or Parquet file; .gz is fine")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet, a file or a folder of files; .gz is fine")
+    ],
     out: Annotated[Path | None, typer.Option(help="the configuration to write; NAME.toml here unless given")] = None,
     label: Annotated[str | None, typer.Option(help="its column, or Spark SQL true for positives")] = None,
     force: Annotated[bool, typer.Option(help="overwrite the configuration")] = False,

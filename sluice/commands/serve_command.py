@@ -22,7 +22,7 @@ REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUES
 def serve(
     bundle: Annotated[str, typer.Argument(metavar="BUNDLE", help="a bundle's folder, or models:/NAME@ALIAS")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 50051,
-    host: Annotated[str, typer.Option()] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="the address to listen on")] = "127.0.0.1",
     log_answers: Annotated[
         Path | None, typer.Option(help="append every answer to the Parquet log in this folder")
     ] = None,

@@ -13,7 +13,7 @@ from sluice.commands.command import CallerCertificate, CallerKey, ServerAuthorit
 
 @command("ship-catalogue")
 def ship_catalogue(
-    folder: Annotated[Path, typer.Argument(help="of this host's `sluice serve --fresh`")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="of this host's `sluice serve --fresh`")],
     target: Annotated[str, typer.Option(help="HOST:PORT of the other host's server")],
     follow: Annotated[bool, typer.Option("--follow", help="go on with what comes, until interrupted")] = False,
     tls: Tls = False,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
 from sluice.init.csv_dialect import MISSING
+from sluice.init.json_keys import json_keys
 from sluice.init.table_sample import TableSample
 from sluice.init.time_formats import time_expression
 
@@ -23,11 +25,20 @@ PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")
 INTEGER, DECIMAL = re.compile(r"[+-]?\d+$"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 WHOLE = re.compile(r"[+-]?\d+(\.0*)?$")
 MARKED = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)? ?[%€$£¥]?$")
-NO_DIGIT = "[^0-9.+-]"
+MARKED_COMMA = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}([. '\u00a0\u202f]\d{3})+|\d+)(,\d+)? ?[%€$£¥]?$")
+NO_DIGIT, NO_DIGIT_OR_COMMA = "[^0-9.+-]", "[^0-9,+-]"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+$")
 RESERVED = ("day",)
 MOSTLY = 0.97  # share of the values that must be of a type for the column to be
 LIST_SEPARATORS = ("|", ";", ",", " ")
+
+
+class Reading(NamedTuple):
+    """Of a text file: what stands for missing values, whether it has names, whether semicolons part its columns."""
+
+    missing: str | None
+    named: bool
+    semicolons: bool
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,7 @@ class Column:
     is_text: bool = True  # in the file
     moment: Callable[[str], float | None] | None = None  # seconds since 1970 of a value, of a time
     clock: bool = False  # a time that tells hours
+    inside: str | None = None  # the column of the file, where this is a part of it
 
     @property
     def known(self) -> list[Any]:
@@ -63,12 +75,20 @@ class Column:
 def typed_columns(sample: TableSample) -> list[Column]:
     """In the sample's order; texts become what at least MOSTLY of them are."""
     names = _plain_names(list(sample.columns))
-    missing = missing_mark(sample)
-    return [
-        _of_text(name, plain, sample.columns[name], missing, named=bool(sample.dialect and sample.dialect.header))
-        if sample.types[name] is None else _of_arrow(name, plain, sample.columns[name], sample.types[name])
-        for name, plain in zip(sample.columns, names, strict=True)
-    ]
+    reading = Reading(missing_mark(sample), bool(sample.dialect and sample.dialect.header),
+                      bool(sample.dialect and sample.dialect.separator == ";"))
+    found: list[Column] = []
+    for name, plain in zip(sample.columns, names, strict=True):
+        cells, kind = sample.columns[name], sample.types[name]
+        parts = json_keys(cells) if kind is None or _is_string(kind) else {}
+        if parts:
+            taken = {other.lower() for other in names} | {column.plain.lower() for column in found}
+            found += _of_json(name, plain, parts, taken)
+        elif kind is None:
+            found.append(_of_text(name, plain, cells, reading))
+        else:
+            found.append(_of_arrow(name, plain, cells, kind))
+    return found
 
 
 def missing_mark(sample: TableSample) -> str | None:
@@ -87,7 +107,7 @@ def quoted(name: str) -> str:
 def _plain_names(names: list[str]) -> list[str]:
     plain_names: list[str] = []
     for name in names:
-        plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "column"
+        plain = re.sub(r"\W+", "_", _ascii(name), flags=re.ASCII).strip("_") or "column"
         plain = plain if plain[0].isalpha() else f"c_{plain}"
         plain = f"{plain}_" if plain.lower() in RESERVED else plain
         while plain.lower() in {other.lower() for other in plain_names}:
@@ -96,27 +116,62 @@ def _plain_names(names: list[str]) -> list[str]:
     return plain_names
 
 
-def _of_text(name: str, plain: str, cells: list[str], missing: str | None, named: bool) -> Column:
-    raw = [None if cell.strip() in ("", missing) else cell.strip() for cell in cells]
+def _ascii(name: str) -> str:
+    """Letters without their accents."""
+    return unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
+
+
+def _of_json(name: str, plain: str, parts: Mapping[str, list[str]], taken: set[str]) -> Iterator[Column]:
+    """A column for each key that most objects have: its value as text, as from_json reads it."""
+    for key, cells in parts.items():
+        wanted = re.sub(r"\W+", "_", f"{plain}_{_ascii(key)}", flags=re.ASCII)
+        while wanted.lower() in taken:
+            wanted += "_"
+        taken.add(wanted.lower())
+        raw = f"from_json({quoted(name)}, '{quoted(key)} STRING').{quoted(key)}"
+        column = _of_text(f"{name}.{key}", wanted, cells, Reading(None, True, False), raw)
+        yield dataclasses.replace(column, inside=name, why=f"{key} of JSON texts{column.why and ', ' + column.why}")
+
+
+def _of_text(name: str, plain: str, cells: Sequence[str], reading: Reading, sql: str | None = None) -> Column:
+    """`sql` reads the text where it is no column of its own."""
+    raw = [None if cell.strip() in ("", reading.missing) else cell.strip() for cell in cells]
     known = [cell for cell in raw if cell is not None]
-    column = Column(name, plain, "text", raw, _copy(name, plain))
-    time = time_expression(quoted(name), plain, known, named)
+    column = Column(name, plain, "text", raw, sql or _copy(name, plain))
+    time = time_expression(sql or quoted(name), plain, known, reading.named)
     if time is not None:
         return Column(name, plain, "time", raw, time.expression, why=time.why, moment=time.read, clock=time.clock)
     numbers = [cell for cell in known if DECIMAL.match(cell)]
     if known and len(numbers) >= MOSTLY * len(known):
         return _numeric(column, numbers)
-    commas = sum(bool(DECIMAL_COMMA.match(cell) or INTEGER.match(cell)) for cell in known)
-    if known and commas >= MOSTLY * len(known):
-        values = [float(c.replace(",", ".")) if c and DECIMAL_COMMA.match(c) else None for c in raw]
-        read = f"try_cast(replace({quoted(name)}, ',', '.') AS DOUBLE)"
-        return Column(name, plain, "number", values, read, why="numbers with a decimal comma")
-    marked = [cell for cell in known if MARKED.match(cell) and not DECIMAL.match(cell)]
-    if known and len(marked) >= MOSTLY * len(known):
-        values = [float(re.sub(NO_DIGIT, "", cell)) if cell and MARKED.match(cell) else None for cell in raw]
-        read = f"try_cast(regexp_replace({quoted(name)}, '{NO_DIGIT}', '') AS DOUBLE)"
-        return Column(name, plain, "number", values, read, why="numbers with a currency, a per cent sign or thousands")
-    return _list_of_text(column) or column
+    return _of_marked(column, known, reading.semicolons) or _list_of_text(column) or column
+
+
+def _of_marked(column: Column, known: Sequence[str], semicolons: bool) -> Column | None:
+    """Numbers with a decimal comma, a currency, a per cent sign or thousands. Commas with three digits behind each are
+    thousands, unless semicolons part the columns, as they do where a comma is decimal."""
+    with_comma = [cell for cell in known if "," in cell]
+    american = sum(bool(MARKED.match(cell)) for cell in known) >= MOSTLY * len(known)
+    european = sum(bool(MARKED_COMMA.match(cell)) for cell in known) >= MOSTLY * len(known)
+    if not known or not (american or european):
+        return None
+    raw = column.expression or quoted(column.name)
+    if european and ((with_comma and semicolons) or (not american and (with_comma or semicolons))):
+        read = f"regexp_replace({raw}, '{NO_DIGIT_OR_COMMA}', '')" if not all(map(_bare_comma, known)) else raw
+        values = [float(re.sub(NO_DIGIT_OR_COMMA, "", cell).replace(",", ".")) if cell and MARKED_COMMA.match(cell)
+                  else None for cell in column.values]
+        return dataclasses.replace(column, type="number", values=values, why="numbers with a decimal comma",
+                                   expression=f"try_cast(replace({read}, ',', '.') AS DOUBLE)")
+    if not american:
+        return None
+    values = [float(re.sub(NO_DIGIT, "", cell)) if cell and MARKED.match(cell) else None for cell in column.values]
+    return dataclasses.replace(column, type="number", values=values,
+                               expression=f"try_cast(regexp_replace({raw}, '{NO_DIGIT}', '') AS DOUBLE)",
+                               why="numbers with a currency, a per cent sign or thousands")
+
+
+def _bare_comma(cell: str) -> bool:
+    return bool(DECIMAL_COMMA.match(cell) or INTEGER.match(cell))
 
 
 def _copy(name: str, plain: str) -> str | None:
@@ -125,15 +180,17 @@ def _copy(name: str, plain: str) -> str | None:
 
 def _numeric(column: Column, numbers: list[str]) -> Column:
     """Integers with leading zeros are codes, not numbers; what is no number among many counts as missing."""
-    with_others = len(numbers) < len(column.known)
+    raw = column.expression or quoted(column.name)
+    with_others, copied = len(numbers) < len(column.known), raw == quoted(column.name)
     if any(re.match(r"[+-]?0\d", cell) for cell in numbers):
         return Column(column.name, column.plain, "text", column.values, column.expression,
                       why="digits with leading zeros")
     whole = all(WHOLE.match(cell) for cell in numbers)
     values = [None if cell is None or not DECIMAL.match(cell) else int(cell.split(".")[0]) if whole else float(cell)
               for cell in column.values]
-    number = f"try_cast({quoted(column.name)} AS DOUBLE)"
-    read = column.expression if not with_others else f"try_cast({number} AS BIGINT)" if whole else number
+    number = f"try_cast({raw} AS DOUBLE)"
+    read = (column.expression if copied and not with_others
+            else f"try_cast({number} AS BIGINT)" if whole else number)
     why = "numbers, a few other texts count as missing" if with_others else "whole numbers" if whole else "numbers"
     return Column(column.name, column.plain, "integer" if whole else "number", values, read, why=why)
 
@@ -150,7 +207,8 @@ def _list_of_text(column: Column) -> Column | None:
         if several > 0.3 * len(lists) and len(pieces) < 0.2 * sum(pieces.values()) and len(pieces) < len(set(bare)):
             rest = iter(lists)
             values = [None if cell is None else next(rest) for cell in column.values]
-            read = f"translate({quoted(column.name)}, '[]\"\\' ', '')" if brackets else column.expression
+            raw = column.expression or quoted(column.name)
+            read = f"translate({raw}, '[]\"\\' ', '')" if brackets else column.expression
             return Column(column.name, column.plain, "list", values, read, separator,
                           f"texts that {separator!r} cuts into {len(pieces)} values which recur")
     return None
@@ -175,13 +233,16 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
         values = [None if value is None or math.isnan(value) else value for value in values]
         if _whole(values):
             read = f"CAST({quoted(name)} AS BIGINT)"
+            time = time_expression(read, plain, [str(int(value)) for value in values if value is not None], True)
+            if time is not None:
+                return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False,
+                              moment=lambda value: time.read(str(int(value))), clock=time.clock)
             return Column(name, plain, "integer", [None if value is None else int(value) for value in values], read,
                           why=f"type {kind}, whole numbers", is_text=False)
         number = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
         return Column(name, plain, "number", values, number, why=f"type {kind}", is_text=False)
-    if types.is_string(kind) or types.is_large_string(kind):
-        text = _of_text(name, plain, ["" if value is None else value for value in values], None, True)
-        return dataclasses.replace(text, name=name, plain=plain)
+    if _is_string(kind):
+        return _of_text(name, plain, ["" if value is None else value for value in values], Reading(None, True, False))
     if (types.is_list(kind) or types.is_large_list(kind)) and kind is not None:
         inner = _plain_inner(kind.value_type)
         return Column(name, plain, "list" if inner else "other", values, copy, why=f"type {kind}", is_text=False)
@@ -198,6 +259,10 @@ def _moment(value: Any) -> float | None:
     if not hasattr(value, "hour"):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+
+
+def _is_string(kind: pa.DataType | None) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
 def _plain_inner(kind: pa.DataType) -> bool:

@@ -23,7 +23,7 @@ def config_text(name: str, sample: TableSample, guess: Guess) -> str:
 
 
 def _head(name: str, sample: TableSample) -> str:
-    rows = f"{sample.rows} rows" if sample.dialect is None else f"about {sample.rows} rows"
+    rows = f"{sample.rows} rows" if sample.format == "parquet" else f"about {sample.rows} rows"
     return (
         comment(f"Guessed from {sample.path.name} ({rows}, {len(sample.columns)} columns) by `sluice init`: read it "
                 "before you trust it. `sluice features` also checks whether a field leaks the label.")

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import StringIO
+from itertools import islice
 from pathlib import Path
 
 from contracts.errors import DataError
@@ -15,6 +17,7 @@ SEPARATORS = (",", ";", "\t", "|", "::", "\x01", "^", "~", " ")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$")
 MISSING = ("", "?", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "\\N", "-")
 SNIFFED = 400  # lines
+UTF_8 = "utf-8-sig"
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,15 @@ class Dialect:
         return options
 
 
-def sniff(piece: bytes, path: Path) -> Dialect:
-    """Raises DataError when no separator cuts the lines into equally many columns."""
-    encoding = _encoding(piece)
+def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
+    """`others`: further pieces of the file, for its encoding.
+
+    Raises DataError when no separator cuts the lines into equally many columns."""
+    encoding = next((found for one in (piece, *others) if (found := _encoding(one)) != UTF_8), UTF_8)
     text = piece.decode(encoding, errors="replace")
     separator = _separator(text, path)
     rows = _split(text, separator)
+    _check_first(rows, path)
     header = _is_header(rows[0], rows[1 : SNIFFED + 1])
     names = [cell.strip() for cell in rows[0]] if header else [""] * len(rows[0])
     unique = _named(names)
@@ -71,26 +77,36 @@ def sniff(piece: bytes, path: Path) -> Dialect:
     return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, '""' in text, several_lines)
 
 
+def _check_first(rows: Sequence[list[str]], path: Path) -> None:
+    """Raises DataError where a title, or a mark such as sep=; of Excel, stands above the table."""
+    width = Counter(map(len, rows[:SNIFFED])).most_common(1)[0][0]
+    first, said = rows[0], [cell.strip() for cell in rows[0] if cell.strip()]
+    title = width > 2 and len(said) == 1 and not NUMBER.match(said[0])
+    if len(first) != width or title:
+        raise DataError(f"{path}: its first line, {said[0][:60]!r}, is no line of a table of {width} columns: remove "
+                        f"it, or write {width} names there")
+
+
 def _encoding(piece: bytes) -> str:
     try:
         piece[: piece.rfind(b"\n") + 1 or None].decode("utf-8")
     except UnicodeDecodeError:
         return "ISO-8859-1"
-    return "utf-8-sig"
+    return UTF_8
 
 
 def _split(text: str, separator: str) -> list[list[str]]:
     """Cells of every line that is not blank. Quotes are read as Spark reads them; a long separator knows none."""
     if len(separator) > 1:
-        return [line.split(separator) for line in text.splitlines() if line.strip()]
+        return [line.split(separator) for line in re.split("\r\n|\r|\n", text) if line.strip()]
     spaced = separator not in (" ", "\t")
-    return [row for row in csv.reader(text.splitlines(keepends=True), delimiter=separator, skipinitialspace=spaced)
+    return [row for row in csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=spaced)
             if any(cell.strip() for cell in row)]
 
 
 def _separator(text: str, path: Path) -> str:
     """The one that cuts nearly all lines into equally many columns, and into most."""
-    start = "".join(text.splitlines(keepends=True)[:SNIFFED])
+    start = "".join(islice(StringIO(text, newline=""), SNIFFED))
     best, most = "", 1
     for separator in SEPARATORS:
         rows = _split(start, separator)
@@ -115,7 +131,7 @@ def _is_header(first: list[str], rest: Sequence[list[str]]) -> bool:
         return False
     known = [values - set(MISSING) for values in below]
     numbers = sum(bool(values) and all(NUMBER.match(value) for value in values) for values in known)
-    recurring = sum(name in values for name, values in zip(names, below, strict=True))
+    recurring = sum(name != "" and name in values for name, values in zip(names, below, strict=True))
     return recurring == 0 and (numbers > 0 or all(re.match(r"\w[\w .()/-]*$", name) for name in names))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from contracts.config.section import Kind, Side
 from sluice.init.column_types import Column, quoted
+from sluice.init.label_guess import NAMES as OUTCOME
 from sluice.init.whole_numbers import judge
 
 IDENTIFIER = re.compile(r"(^|_)(id|key|code|zip|postcode|no|number)$|[a-z0-9](Id|ID|Key|Code|No)$")
@@ -111,7 +112,7 @@ def _areas(column: Column, side: Side) -> list[GuessedField]:
     if not (five_digits or POSTAL.search(column.plain)) or len(column.distinct) < AREAS:
         return []
     return [GuessedField(column, f"{column.plain}_area", "categorical", side,
-                         derive=f"substring(CAST({quoted(column.name)} AS STRING), 1, 2)",
+                         derive=f"substring(CAST({column.expression or quoted(column.name)} AS STRING), 1, 2)",
                          why="the first two characters of a postal code: the area, as a group")]
 
 
@@ -149,14 +150,28 @@ def _after_the_label(column: Column, truth: Sequence[bool] | None) -> str | None
     if min(shares) <= 1 - NEARLY_ALL and max(shares) >= NEARLY_ALL:
         return (f"there for {shares[0]:.0%} of the positives and {shares[1]:.0%} of the negatives: it tells the label, "
                 "and came after it")
+    if _of_one_class(known, truth):
+        there = "positives" if shares[0] else "negatives"
+        return f"there for {max(shares):.0%} of the {there} and for none of the others: it came after the label"
     if column.type in ("list", "other") or not 2 <= len(column.distinct) <= FEW:
         return None
-    classes = Counter((value, side) for value, side in zip(column.values, truth, strict=True))
+    classes = Counter(zip(column.values, truth, strict=True))
     values = {value for value, _ in classes}
+    if OUTCOME.match(column.plain) and len(values) == 2 and any(
+            _of_one_class([other == value for other in column.values], truth) for value in values):
+        return ("named like a label, and one of the two never comes without the other: known after the label; "
+                f"--label {column.plain} takes it instead")
     pure = sum(max(classes[value, True], classes[value, False]) for value in values)
     if pure >= PURE * len(truth):
         return f"each of its {len(values)} values goes with one label: a copy of the label, or known after it"
     return None
+
+
+def _of_one_class(flags: Sequence[bool], truth: Sequence[bool]) -> bool:
+    """Whether the flagged rows are all of one class, where at least LEAST would be of the other by chance."""
+    flagged, positive = sum(flags), sum(truth) / len(truth)
+    both = sum(flag and true for flag, true in zip(flags, truth, strict=True))
+    return (both == 0 and flagged * positive >= LEAST) or (both == flagged and flagged * (1 - positive) >= LEAST)
 
 
 def skewed(column: Column) -> bool:

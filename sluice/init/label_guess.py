@@ -21,7 +21,7 @@ NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|convert
                    r"booking_bool|click_bool|deposit|exited|approved)$", re.I)
 RATING = re.compile(r"rating|stars|score|grade", re.I)
 YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
-MOST_RATINGS, RATING_SHARE = 11, 0.75
+MOST_RATINGS, RATING_SHARE, MOST_NAMED = 11, 0.75, 5
 COMPARISON = re.compile(r"\s*(?P<column>`[^`]+`|\w+)\s*(?P<operator>>=|<=|==|!=|<>|=|>|<)\s*"
                         r"('(?P<text>[^']*)'|(?P<number>[+-]?\d+(\.\d+)?))\s*$")
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -64,12 +64,13 @@ def guess_label(
                if column is rating or (RATING.search(column.plain) and is_rating(column))]
     if ratings:
         return _threshold(ratings[0])
-    if takes is not None:
-        return _positives_alone(*takes)
     ends = [column for column in two if column in (columns[-1], columns[0])]
+    if takes is not None:
+        return _positives_alone(*takes, ends[-1:])
     if ends:
         place = "last" if ends[-1] is columns[-1] else "first"
-        return _binary(ends[-1], f"the {place} column, with two values")
+        others = [column for column in two if column is not ends[-1]]
+        return _binary(ends[-1], f"the {place} column, with two values{_instead(others)}")
     if len(two) == 1:
         return _binary(two[0], "the only column with two values")
     _check_named(columns)
@@ -93,11 +94,18 @@ def _check_named(columns: Sequence[Column]) -> None:
                             f"say which are positive, as in --label \"{quoted(column.plain)} = {literal}\"")
 
 
-def _positives_alone(user: Column, item: Column) -> Label:
+def _instead(others: Sequence[Column]) -> str:
+    """The columns that might be the label as well; "" without any."""
+    names = ", ".join(column.name for column in others[:MOST_NAMED]) + (" ..." if len(others) > MOST_NAMED else "")
+    return f"; so has {names}: --label NAME takes another" if others else ""
+
+
+def _positives_alone(user: Column, item: Column, two: Sequence[Column]) -> Label:
     pairs = list(zip(user.values, item.values, strict=True))
     again = 1 - len(set(pairs)) / len(pairs)
     why = ("users, items and times, and no column named like a label or a rating: every row is taken as a positive; "
-           f"{again:.1%} of the sampled rows are of an item that the user has in another row, too")
+           f"{again:.1%} of the sampled rows are of an item that the user has in another row, too"
+           + "".join(f"; --label {column.name} takes that column of two values instead" for column in two))
     return Label(None, frozenset(), None, why, repeat=again >= OFTEN)
 
 

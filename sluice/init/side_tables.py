@@ -144,7 +144,7 @@ def _flag_list(flags: Sequence[Column], side: Side) -> GuessedField:
     """Columns of 0 and 1 as one list of what holds."""
     rows: list[tuple[Any, ...]] = list(zip(*(flag.values for flag in flags), strict=True))
     longest = max(sum(value == 1 for value in row) for row in rows)
-    each = ", ".join(f"if({quoted(flag.name)} = 1, '{flag.plain}', null)" for flag in flags)
+    each = ", ".join(f"if({flag.expression or quoted(flag.name)} = 1, '{flag.plain}', null)" for flag in flags)
     return GuessedField(flags[0], f"{side}_flags", "multi_valued", side, length=max(1, min(longest, MOST_FLAGS)),
                         derive=f"array_compact(array({each}))",
                         why=f"{len(flags)} columns of 0 and 1, as one list of those that hold")

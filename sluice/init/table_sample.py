@@ -1,8 +1,10 @@
-"""A bounded sample of a CSV or Parquet file: rows of its beginning, its middle and its end, whatever its size."""
+"""A bounded sample of a table, a file or a folder of files: rows of beginning, middle and end, whatever its size."""
 
 from __future__ import annotations
 
 import gzip
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +14,11 @@ import pyarrow.parquet as pq
 
 from contracts.errors import DataError
 from sluice.init.csv_dialect import Dialect, sniff
+from sluice.init.json_lines import json_columns
 
 TEXT_BYTES, GROUPS, ROWS, WHOLE_BYTES = 1 << 20, 3, 20_000, 64 << 20
 MAGIC, GZIP, UTF_16 = b"PAR1", b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
+JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*\{)")
 
 
 class Bounds(NamedTuple):
@@ -28,7 +32,8 @@ class Bounds(NamedTuple):
 class TableSample:
     """`columns` by name in the file's order, None for missing; `types` are Arrow's, or None throughout for text.
 
-    `rows` is exact for Parquet and estimated from the bytes for text; `dialect` is None for Parquet.
+    `rows` is exact for Parquet and estimated from the bytes for text; `dialect` is that of CSV; `format` as Spark's
+    readers are called.
     """
 
     path: Path
@@ -36,72 +41,150 @@ class TableSample:
     types: dict[str, pa.DataType | None]
     rows: int
     dialect: Dialect | None
+    format: str = "parquet"
 
 
 def read_sample(path: Path, whole: bool = False) -> TableSample:
-    """`whole`: every row of a file of up to WHOLE_BYTES.
+    """Of a folder its first, middle and last file. `whole`: every row of a file of up to WHOLE_BYTES.
 
-    Raises DataError when the file cannot be read, is neither, or holds no table of two columns."""
+    Raises DataError when the table cannot be read, is of neither format, or has fewer than two columns."""
     try:
-        with path.open("rb") as file:
-            start = file.read(4)
-        if start[:2] == GZIP and not path.name.endswith(".gz"):
-            raise DataError(f"{path} is compressed and not named so; call it {path.name}.gz, as Spark goes by the name")
+        files = _files(path)
+        shown = [files[place] for place in sorted({0, len(files) // 2, len(files) - 1})]
         bounds = Bounds(WHOLE_BYTES, WHOLE_BYTES) if whole else Bounds(GROUPS * TEXT_BYTES, ROWS)
-        return _parquet(path, bounds.rows) if start == MAGIC else _text(path, bounds)
-    except IsADirectoryError:
-        raise DataError(f"{path} is a folder; give one of its files, and put the folder into the result") from None
+        parquet = {_is_parquet(file): file for file in shown}
+        if len(parquet) > 1:
+            raise DataError(f"{path} holds Parquet ({parquet[True].name}) and text ({parquet[False].name}); a log is "
+                            "of one format: give one of its files, or move the others away")
+        return _parquet(path, files, shown, bounds.rows) if True in parquet else _text(path, files, shown, bounds)
     except (OSError, EOFError) as error:
         raise DataError(f"cannot read {path}: {error.strerror if isinstance(error, OSError) else error}") from None
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is damaged Parquet: {str(error).splitlines()[0]}") from None
 
 
-def _parquet(path: Path, most_rows: int) -> TableSample:
-    file = pq.ParquetFile(path)
-    groups = sorted({0, file.num_row_groups // 2, file.num_row_groups - 1} & set(range(file.num_row_groups)))
-    groups = list(range(file.num_row_groups)) if most_rows == WHOLE_BYTES else groups
-    parts = [file.read_row_group(group).slice(0, most_rows // GROUPS + 1) for group in groups]
-    table = pa.concat_tables(parts or [file.read()])
+def _files(path: Path) -> list[Path]:
+    """The file, or those of a folder, hidden ones and marks such as _SUCCESS left out, as they are read later."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.rglob("*")
+                   if file.is_file() and not file.name.startswith(("_", ".")) and file.stat().st_size)
+    if not files:
+        raise DataError(f"{path} is a folder without files; give a CSV, JSON or Parquet file, or a folder of them")
+    parts = next((file.parent.name for file in files if "=" in file.parent.name), None)
+    if parts is not None:
+        raise DataError(f"{path} is partitioned ({parts}), and which columns that makes is the reader's matter; give "
+                        "one of its files, and put the folder into the result")
+    return files
+
+
+def _is_parquet(file: Path) -> bool:
+    with file.open("rb") as opened:
+        start = opened.read(4)
+    if start[:2] == GZIP and not file.name.endswith(".gz"):
+        raise DataError(f"{file} is compressed and not named so; call it {file.name}.gz, as Spark goes by the name")
+    return start == MAGIC
+
+
+def _parquet(path: Path, files: Sequence[Path], shown: Sequence[Path], most_rows: int) -> TableSample:
+    opened = [pq.ParquetFile(file) for file in shown]
+    _check_names(path, opened[0].schema_arrow.names)
+    _check_types(path, opened[0].schema_arrow)
+    for file, other in zip(shown, opened, strict=True):
+        if other.schema_arrow.names != opened[0].schema_arrow.names:
+            raise DataError(f"{file} has other columns ({', '.join(other.schema_arrow.names)}) than {shown[0].name} "
+                            f"({', '.join(opened[0].schema_arrow.names)}): a folder is one table; move one away")
+    each = GROUPS // len(shown)
+    parts = [part for file in opened for part in _row_groups(file, each, most_rows)]
+    try:
+        table = pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowTypeError as error:
+        raise DataError(f"{path}: its files have columns of different types: {str(error).splitlines()[0]}; write them "
+                        "with one schema") from None
     if table.num_rows == 0:
         raise DataError(f"{path} has no rows")
     types = {field.name: _plain_type(field.type) for field in table.schema}
-    if len(types) < table.num_columns:
-        raise DataError(f"{path} has two columns of one name; rename one")
-    return TableSample(path, table.to_pydict(), dict(types), file.metadata.num_rows, None)
+    rows = sum(pq.read_metadata(file).num_rows for file in files)
+    return TableSample(path, table.to_pydict(), dict(types), rows, None)
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    lower = [name.lower() for name in names]
+    twice = next((name for place, name in enumerate(names) if name.lower() in lower[:place]), None)
+    if twice is not None:
+        raise DataError(f"{path} has two columns named {twice}, letter case apart; rename one")
+
+
+def _check_types(path: Path, schema: pa.Schema) -> None:
+    """Raises DataError on a column that keeps the engines from reading the whole file."""
+    for field in schema:
+        for kind in _parts(field.type):
+            if pa.types.is_timestamp(kind) and kind.unit == "ns":
+                raise DataError(
+                    f"{path}: {field.name} holds times in nanoseconds, which the engines do not read; write them in "
+                    "microseconds (pandas: to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True))")
+            if pa.types.is_float16(kind):
+                raise DataError(f"{path}: {field.name} is of type {kind}, which the engines do not read; write float32")
+
+
+def _parts(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """The type, and those within it."""
+    yield kind
+    if pa.types.is_nested(kind):
+        for place in range(kind.num_fields):
+            yield from _parts(kind.field(place).type)
+
+
+def _row_groups(file: pq.ParquetFile, count: int, most_rows: int) -> list[pa.Table]:
+    """The first, the middle and the last as `count` allows, or all where every row is asked for."""
+    last = file.num_row_groups - 1
+    seen = {0, (last + 1) // 2, last} if count > 1 else {0}
+    places = range(last + 1) if most_rows == WHOLE_BYTES else sorted(seen)
+    parts = [file.read_row_group(place).slice(0, most_rows // GROUPS + 1) for place in places if 0 <= place <= last]
+    return parts or [file.read()]
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _text(path: Path, bounds: Bounds) -> TableSample:
-    pieces, size = _pieces(path, bounds.bytes)
+def _text(path: Path, files: Sequence[Path], shown: Sequence[Path], bounds: Bounds) -> TableSample:
+    read = [_pieces(file, bounds.bytes // len(shown)) for file in shown]
+    pieces = [piece for of_file, _ in read for piece in of_file]
     if pieces[0][:2] in UTF_16:
         raise DataError(f"{path} is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8), which all engines read")
-    if pieces[0].lstrip()[:2] in (b'{"', b"[{"):
-        raise DataError(f"{path} is JSON; `sluice init` looks at CSV and Parquet: convert a part of it to Parquet, "
-                        'and say log.format = "json" in the result to read the whole')
     if b"\0" in pieces[0]:
         raise DataError(f"{path} is neither text nor Parquet; convert it to one of them")
-    dialect = sniff(pieces[0], path)
-    lines = [row for number, piece in enumerate(pieces) for row in dialect.rows(piece, first=number == 0)]
-    width = len(dialect.names)
-    fitting = [row for row in lines if len(row) == width]
+    unread = sum(file.stat().st_size for file in files if file not in shown)
+    size = sum(size for _, size in read) + unread
+    if JSON.match(pieces[0]):
+        values, types, count = json_columns(pieces, path, bounds.rows)
+        return TableSample(path, values, dict(types), _estimate(count, pieces, size), None, "json")
+    dialect = sniff(pieces[0], path, pieces)
+    lines = [row for of_file, _ in read for number, piece in enumerate(of_file)
+             for row in dialect.rows(piece, first=number == 0)]
+    fitting = [row for row in lines if len(row) == len(dialect.names)]
     if not fitting:
         raise DataError(f"{path} has no rows below its header")
     stride = max(1, len(fitting) // bounds.rows)
     columns = {name: [row[place] for row in fitting[::stride]] for place, name in enumerate(dialect.names)}
-    estimate = len(lines) if len(pieces) == 1 else round(size / (sum(map(len, pieces)) / len(lines)))
-    return TableSample(path, columns, dict.fromkeys(columns), estimate, dialect)
+    return TableSample(path, columns, dict.fromkeys(columns), _estimate(len(lines), pieces, size), dialect, "csv")
+
+
+def _estimate(lines: int, pieces: Sequence[bytes], size: int) -> int:
+    """Rows of `size` bytes, of which `pieces` hold so many lines; exact where they are all of it."""
+    read = sum(map(len, pieces))
+    return lines if read >= size else round(size * lines / read)
 
 
 def _pieces(path: Path, most_bytes: int) -> tuple[list[bytes], int]:
-    """Whole lines of the beginning, middle and end, and the size in bytes; a compressed file shows its beginning."""
+    """Whole lines of the beginning, middle and end, and the size in bytes; a compressed file, and one of several, show
+    their beginning."""
     if path.name.endswith(".gz"):
         with gzip.open(path, "rb") as packed:
             start = packed.read(most_bytes)
-            return [_whole_lines(start, len(start) == most_bytes)], len(start)
+            piece = _whole_lines(start, len(start) == most_bytes)
+            return [piece], len(piece)
     size = path.stat().st_size
     if size == 0:
         raise DataError(f"{path} is empty")
@@ -109,7 +192,7 @@ def _pieces(path: Path, most_bytes: int) -> tuple[list[bytes], int]:
         if size <= most_bytes:
             return [file.read()], size
         pieces = [_whole_lines(file.read(TEXT_BYTES), True)]
-        for place in (size // 2, size - TEXT_BYTES):
+        for place in (size // 2, size - TEXT_BYTES) if most_bytes >= GROUPS * TEXT_BYTES else ():
             file.seek(place)
             file.readline()
             pieces.append(_whole_lines(file.read(TEXT_BYTES), True))

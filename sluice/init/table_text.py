@@ -35,7 +35,7 @@ def source(
     """Lines from `path` to `schema_ddl`. `doubles` are read as numbers besides numeric fields, `whole` as INT."""
     lines = [f"path = {text_value('{data}/' + sample.path.name)}"]
     if sample.dialect is None:
-        return [*lines, 'format = "parquet"']
+        return [*lines, f'format = "{sample.format}"']
     inner = ", ".join(f"{key} = {text_value(value)}" for key, value in
                       sample.dialect.options(missing_mark(sample)).items())
     ddl = _ddl(columns, fields, doubles, whole)
@@ -53,7 +53,8 @@ def _ddl(
     }
     if whole:
         kinds[whole.plain] = "INT"
-    return ", ".join(f"{quoted(column.name)} {kinds[column.plain]}" for column in columns)
+    each = {quoted(column.inside or column.name): kinds[column.plain] for column in columns}
+    return ", ".join(f"{name} {kind}" for name, kind in each.items())
 
 
 def _as_it_is(column: Column) -> bool:

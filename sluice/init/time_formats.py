@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +21,8 @@ NAMED = (re.compile(r"(?P<day>\d{1,2})(?P<one>[ /-])(?P<month>" + MONTH
 TIME_NAME = re.compile(r"time|date|(^|_)ts($|_)|epoch|seconds|_at$|hour|created|updated|moment|when", re.I)
 FIRST, LAST = datetime(1990, 1, 1, tzinfo=UTC).timestamp(), datetime(2040, 1, 1, tzinfo=UTC).timestamp()
 UNNAMED = re.compile(r"c\d+$")
+WEEK = re.compile(r"(19|20)\d\d-?W[0-5]\d(-?[1-7])?$")
+WHOLE_FLOAT = re.compile(r"\d{8,16}\.0+$")
 PLAIN_FRACTION = re.compile(r"\d{9,11}\.\d+$")
 STRPTIME = (("yyyy", "%Y"), ("yy", "%y"), ("MMMM", "%B"), ("MMM", "%b"), ("MM", "%m"), ("M", "%m"), ("dd", "%d"),
             ("d", "%d"), ("HH", "%H"), ("H", "%H"), ("h", "%I"), ("mm", "%M"), ("ss", "%S"), ("SSS", "%f"), ("a", "%p"),
@@ -45,12 +48,24 @@ def time_expression(raw: str, name: str, known: Sequence[str], named: bool) -> T
         return None
     if all(value.isdigit() for value in known):
         return _digits(raw, name, known, named)
+    if all(map(WHOLE_FLOAT.match, known)):
+        return _whole_floats(raw, name, known, named)
+    if _mostly(WEEK.match, known):
+        return Time(_monday(raw), "weeks of ISO 8601", _iso, False)
     if _mostly(ISO.match, known):
         return Time(f"try_to_timestamp({raw})", "times in ISO 8601", _iso, any(":" in value for value in known))
     if bool(TIME_NAME.search(name)) and _mostly(PLAIN_FRACTION.match, known):
         return Time(f"timestamp_millis(CAST(try_cast({raw} AS DOUBLE) * 1000 AS BIGINT))",
                     "seconds since 1970 with a fraction", lambda value: float(value))
     return _written(raw, name, known)
+
+
+def _monday(raw: str) -> str:
+    """The day of a week date: January 4 is always in week 1, and Monday is its day 1."""
+    fourth = f"make_date(try_cast(substring({raw}, 1, 4) AS INT), 1, 4)"
+    week = f"try_cast(regexp_extract({raw}, 'W([0-9]{{2}})', 1) AS INT)"
+    day = f"coalesce(try_cast(regexp_extract({raw}, 'W[0-9]{{2}}-?([1-7])', 1) AS INT), 1)"
+    return f"CAST(date_add({fourth}, 7 * ({week} - 1) - weekday({fourth}) + {day} - 1) AS TIMESTAMP)"
 
 
 def _mostly(holds: Callable[[str], object], known: Sequence[str]) -> bool:
@@ -150,6 +165,16 @@ def _digits(raw: str, name: str, known: Sequence[str], named: bool) -> Time | No
         if hinted and all(FIRST * unit <= int(value) <= LAST * unit for value in known) and len(set(known)) > 1:
             return Time(f"{reading}(CAST({raw} AS BIGINT))", f"{what} since 1970", _since_1970(unit))
     return None
+
+
+def _whole_floats(raw: str, name: str, known: Sequence[str], named: bool) -> Time | None:
+    """Whole numbers with .0 behind them, as data frames write those of a column with holes."""
+    whole = [value.split(".")[0] for value in known]
+    found = _digits(f"CAST(try_cast({raw} AS DOUBLE) AS BIGINT)", name, whole, named)
+    if found is None:
+        return None
+    read = found.read
+    return dataclasses.replace(found, read=lambda value: read(value.split(".")[0]))
 
 
 def _since_1970(unit: int) -> Callable[[str], float | None]:

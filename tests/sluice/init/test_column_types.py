@@ -25,6 +25,11 @@ def text_columns(tmp_path: Path, **cells: list[str]) -> dict[str, Column]:
         (["1", "20", "3"], "integer", None),
         (["1.5", "20", "-3e2"], "number", None),
         (["1,5", "20,25", "3,0"], "number", "try_cast(replace(it, ',', '.') AS DOUBLE)"),
+        (["1.234,56", "12,00", "7"], "number",
+         "try_cast(replace(regexp_replace(it, '[^0-9,+-]', ''), ',', '.') AS DOUBLE)"),
+        (["12,50 €", "1.000,00 €", "3 €"], "number",
+         "try_cast(replace(regexp_replace(it, '[^0-9,+-]', ''), ',', '.') AS DOUBLE)"),
+        (["$5", "$1,234.50", "$7.25"], "number", "try_cast(regexp_replace(it, '[^0-9.+-]', '') AS DOUBLE)"),
         (["01234", "00501", "10001"], "text", None),
         (["red", "blue", "1"], "text", None),
         (["31/01/2026", "01/02/2026", "02/02/2026"], "time", "try_to_timestamp(it, 'd/M/yyyy')"),
@@ -33,6 +38,36 @@ def text_columns(tmp_path: Path, **cells: list[str]) -> dict[str, Column]:
 def test_texts_are_told_apart(cells: list[str], kind: str, expression: str | None, tmp_path: Path) -> None:
     found = text_columns(tmp_path, it=cells, other=["a", "b", "c"])["it"]
     assert (found.type, found.expression) == (kind, expression)
+
+
+def test_of_numbers_with_a_decimal_comma_whole_ones_are_numbers_too(tmp_path: Path) -> None:
+    found = text_columns(tmp_path, it=["1,5", "20", "3"], other=["a", "b", "c"])["it"]
+    assert found.values == [1.5, 20.0, 3.0]
+
+
+def test_commas_before_three_digits_are_thousands_where_commas_part_the_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('it,other\n"1,234",a\n999,b\n"12,345",c\n')
+    found = typed_columns(read_sample(path))[0]
+    assert found.values == [1234.0, 999.0, 12345.0]
+
+
+def test_keys_of_json_texts_are_columns_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('ctx,other\n' + '"{""os"": ""ios"", ""age"": 3}",a\n"{""os"": ""web"", ""age"": 41}",b\n' * 4)
+    os, age, other = typed_columns(read_sample(path))
+    assert [(one.name, one.plain, one.inside, one.type) for one in (os, age, other)] == [
+        ("ctx.os", "ctx_os", "ctx", "text"), ("ctx.age", "ctx_age", "ctx", "integer"), ("other", "other", None, "text")]
+    assert os.expression == "from_json(ctx, 'os STRING').os"
+    assert age.expression == "try_cast(try_cast(from_json(ctx, 'age STRING').age AS DOUBLE) AS BIGINT)"
+
+
+def test_whole_floats_of_parquet_may_be_times(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"ts": [1767600000.0, None, 1767700000.0], "b": ["x", "y", "z"]}), tmp_path / "t.parquet")
+    found = typed_columns(read_sample(tmp_path / "t.parquet"))[0]
+    assert (found.type, found.expression) == ("time", "timestamp_seconds(CAST(CAST(ts AS BIGINT) AS BIGINT))")
+    assert found.moment is not None
+    assert found.moment(found.values[0]) == 1767600000
 
 
 def test_a_few_words_among_numbers_count_as_missing(tmp_path: Path) -> None:
@@ -59,6 +94,11 @@ def test_texts_with_pieces_that_recur_are_lists(cells: list[str], separator: str
     assert (found.type, found.separator) == ("list", separator)
     assert [len(value) for value in found.values[:3]] == [cell.count(separator) + 1 for cell in cells[:3]]
     assert (found.expression is not None) == (cells[0][0] == "[")
+
+
+def test_letters_lose_their_accents(tmp_path: Path) -> None:
+    found = text_columns(tmp_path, Kündigt=["x"], Straße=["x"], 年=["x"])
+    assert [one.plain for one in found.values()] == ["Kundigt", "Strasse", "column"]
 
 
 def test_names_become_plain_and_stay_different(tmp_path: Path) -> None:

@@ -36,6 +36,11 @@ def test_names_that_are_empty_or_given_twice_become_places_and_spark_is_told_not
     assert found.options(None)["enforceSchema"] == "true"
 
 
+def test_a_last_column_without_a_name_and_values_leaves_the_header_a_header() -> None:
+    found = sniff(b"size,colour,\n1,red,\n2,blue,\n", Path("t"))
+    assert (found.header, found.names) == (True, ("size", "colour", "c2"))
+
+
 def test_latin_padding_and_doubled_quotes_are_passed_on_to_the_reader() -> None:
     found = sniff('name, size\n"a ""b""", 1\nKöln, 2\nParis, 3\n'.encode("latin-1"), Path("t"))
     assert found.rows('x, 1\n"a ""b""", 2\n'.encode("latin-1"), first=False)[1][0] == 'a "b"'
@@ -50,6 +55,17 @@ def test_latin_padding_and_doubled_quotes_are_passed_on_to_the_reader() -> None:
 def test_a_cell_may_hold_a_line_break() -> None:
     found = sniff(b'text,size\n"a\nb",1\nc,2\n', Path("t"))
     assert found.options(None)["multiLine"] == "true"
+
+
+@pytest.mark.parametrize("above", ["sep=;", "Report of sizes;;", "age;colour"])
+def test_a_line_above_the_table_is_named_and_refused(above: str) -> None:
+    with pytest.raises(DataError, match=f"its first line, '{above.split(';')[0]}.*remove it"):
+        sniff(above.encode() + b"\n" + text(";") + 8 * text(";", header=False), Path("t.csv"))
+
+
+def test_lines_end_where_the_engines_end_them() -> None:
+    text = "name,size\na\u2028b,1\nc\x85d,2\n".encode()
+    assert sniff(text, Path("t")).rows(text, first=True) == [["a\u2028b", "1"], ["c\x85d", "2"]]
 
 
 @pytest.mark.parametrize("content", [b"alone\nin\nits\ncolumn\n", b"a,b\nc\nd,e,f\ng\n"])

@@ -35,6 +35,7 @@ def test_what_is_doubtful_is_offered_as_category_and_as_quantity() -> None:
     ([str(row % 37) if true else None for row, true in enumerate(TRUTH)], "100% of the positives and 0% of the neg"),
     (["won" if true else "lost" for true in TRUTH], "copy of the label"),
     ([None if true else float(row) for row, true in enumerate(TRUTH)], "0% of the positives and 100% of the negatives"),
+    ([5.0 if true and row % 3 else None for row, true in enumerate(TRUTH)], "of the positives and for none of the oth"),
 ])
 def test_what_came_after_the_label_is_left_out(values: list[Any], reason: str) -> None:
     one = column("x", values, "number" if any(isinstance(value, float) for value in values) else "text")
@@ -42,6 +43,15 @@ def test_what_came_after_the_label_is_left_out(values: list[Any], reason: str) -
     assert found == {}
     assert reason in left_out["x"]
     assert offered(one)[0]  # without a label nothing tells
+
+
+def test_an_outcome_that_never_comes_without_the_label_is_no_field() -> None:
+    bought = [int(true and row % 3 == 0) for row, true in enumerate(TRUTH)]
+    found, left_out = offered(column("purchased", bought, "integer"), TRUTH)
+    assert found == {}
+    assert "--label purchased takes it instead" in left_out["purchased"]
+    assert offered(column("has_car", bought, "integer"), TRUTH)[0]  # not named like a label
+    assert offered(column("default", [row % 2 for row in range(ROWS)], "integer"), TRUTH)[0]  # goes with both
 
 
 def test_holes_that_only_lean_to_one_label_stay() -> None:

@@ -37,6 +37,14 @@ def test_labels_are_told_by_name_then_place_then_being_alone(columns: list[Colum
     assert guess_label(columns, None).expression == expression
 
 
+def test_columns_that_might_be_it_as_well_are_named() -> None:
+    assert "so has switch: --label NAME takes another" in guess_label([TWO, NUMBERS, OTHER, NUMBERS], None).why
+    user, item = column("user", [1, 2] * 10), column("item", list(range(20)))
+    found = guess_label([user, item, column("ok", [True, False] * 10, "boolean")], None, (user, item))
+    assert found.expression is None
+    assert "--label ok takes" in found.why
+
+
 def test_the_rate_is_that_of_the_positive() -> None:
     assert guess_label([NUMBERS, column("y", [1, 0, 0, 0])], None).rate == 0.25
 

@@ -68,9 +68,84 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(name: str, content: bytes,
         read_sample(tmp_path / name)
 
 
-def test_a_folder_and_an_empty_parquet_file_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="give one of its files"):
+def test_an_empty_folder_and_an_empty_parquet_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="folder without files"):
         read_sample(tmp_path)
     pq.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "e.parquet")
     with pytest.raises(DataError, match="has no rows"):
         read_sample(tmp_path / "e.parquet")
+
+
+def folder(tmp_path: Path, **files: str) -> Path:
+    (tmp_path / "log").mkdir()
+    for name, text in files.items():
+        (tmp_path / "log" / name.replace("__", ".")).write_text(text)
+    return tmp_path / "log"
+
+
+def test_of_a_folder_the_first_the_middle_and_the_last_file_are_seen(tmp_path: Path) -> None:
+    files = {f"p{number}__csv": f"a,b\n{number},x\n{number},y\n" for number in range(7)}
+    found = read_sample(folder(tmp_path, _SUCCESS="", p8__csv="", **files))
+    assert found.columns["a"] == ["0", "0", "3", "3", "6", "6"]
+    assert 12 <= found.rows <= 16  # of 14, by the bytes
+    assert found.path.name == "log"
+
+
+def test_a_folder_of_parquet_counts_all_rows_and_must_be_one_table(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    for number in range(5):
+        pq.write_table(pa.table({"n": [number] * 10, "k": ["x"] * 10}), tmp_path / "log" / f"{number}.parquet")
+    found = read_sample(tmp_path / "log")
+    assert (found.rows, set(found.columns["n"])) == (50, {0, 2, 4})
+    pq.write_table(pa.table({"n": [1], "other": ["x"]}), tmp_path / "log" / "9.parquet")
+    with pytest.raises(DataError, match=r"9\.parquet has other columns \(n, other\) than 0\.parquet"):
+        read_sample(tmp_path / "log")
+    (tmp_path / "log" / "9.parquet").write_text("n,k\n1,x\n")
+    with pytest.raises(DataError, match="of one format"):
+        read_sample(tmp_path / "log")
+
+
+def test_a_partitioned_folder_is_refused_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "log" / "country=de").mkdir(parents=True)
+    (tmp_path / "log" / "country=de" / "p.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match=r"partitioned .country=de.*put the folder into the result"):
+        read_sample(tmp_path / "log")
+
+
+def test_names_that_differ_in_case_alone_are_one_to_spark(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"Price": [1], "price": [2]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="two columns named price"):
+        read_sample(tmp_path / "t.parquet")
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["size", "size"])
+    pq.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="two columns named size"):
+        read_sample(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize(("kind", "sentence"), [
+    (pa.timestamp("ns", "Europe/Berlin"), "when holds times in nanoseconds.*coerce_timestamps='us'"),
+    (pa.list_(pa.timestamp("ns")), "when holds times in nanoseconds"),
+    (pa.struct([("x", pa.float16())]), "when is of type halffloat.*write float32"),
+])
+def test_types_that_no_engine_reads_are_refused_with_the_cure(kind: pa.DataType, sentence: str, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"when": pa.nulls(3, kind), "b": ["x", "y", "z"]}), tmp_path / "t.parquet")
+    with pytest.raises(DataError, match=sentence):
+        read_sample(tmp_path / "t.parquet")
+
+
+def test_json_lines_are_a_table_with_types(tmp_path: Path) -> None:
+    lines = ['{"id": 1, "name": "a", "price": 1.5, "tags": ["x"]}', '{"id": 2, "price": 2, "name": null}']
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress("\n".join(lines * 3).encode()))
+    found = read_sample(tmp_path / "t.jsonl.gz")
+    assert (found.format, found.rows) == ("json", 6)
+    assert found.columns["tags"][:2] == [["x"], None]
+    assert found.types == {"id": pa.int64(), "name": pa.string(), "price": pa.float64(), "tags": pa.list_(pa.string())}
+
+
+def test_bytes_that_are_no_utf8_count_wherever_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_sample, "TEXT_BYTES", 1000)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"number,city\n" + b"1,Rome\n" * 2000 + "2,Köln\n".encode("latin-1"))
+    dialect = read_sample(path).dialect
+    assert dialect is not None
+    assert dialect.encoding == "ISO-8859-1"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from sluice.init.time_formats import time_expression
@@ -30,6 +32,8 @@ from sluice.init.time_formats import time_expression
         (["1510046999.123", "1510047999.5"], "timestamp_millis(CAST(try_cast(x AS DOUBLE) * 1000 AS BIGINT))"),
         (["1510046999123456", "1510047999123456"], "timestamp_micros(CAST(x AS BIGINT))"),
         (["1767600000000", "1767700000000"], "timestamp_millis(CAST(x AS BIGINT))"),
+        (["1767600000000.0", "1767700000000.0"],
+         "timestamp_millis(CAST(CAST(try_cast(x AS DOUBLE) AS BIGINT) AS BIGINT))"),
     ],
 )
 def test_each_way_of_writing_a_time_has_its_expression(values: list[str], expression: str) -> None:
@@ -64,6 +68,15 @@ def test_other_values_are_no_times(name: str, values: list[str]) -> None:
 
 def test_seconds_in_a_file_without_names_are_told_by_their_size() -> None:
     assert time_expression("c3", "c3", ["881250949", "891717742"], named=False) is not None
+
+
+@pytest.mark.parametrize(("week", "day"), [("2026-W01", "2025-12-29"), ("2026W015", "2026-01-02"),
+                                           ("2020-W53-7", "2021-01-03")])
+def test_weeks_are_read_as_their_day(week: str, day: str) -> None:
+    found = time_expression("x", "woche", [week, week], named=True)
+    assert found is not None
+    assert found.read(week) == datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+    assert not found.clock
 
 
 @pytest.mark.parametrize("written", [
