@@ -3,7 +3,7 @@ replies to the protocol's messages, over whatever channel brings them.
 
     FOLDER/clients/N/round-SETTING.safetensors    what it remembers of the round (federated/protocol/round_client.py)
 
-Needs torch, numpy, pyarrow, pydantic, safetensors, cryptography and pycryptodome (`pip install 'sluice[device]'`):
+Needs torch, numpy, pyarrow, pydantic, safetensors, cryptography and pycryptodome (`pip install '.[device]'`):
 no Spark, no Flower, no torch-geometric.
 """
 
