@@ -163,7 +163,9 @@ def read_manifest(folder: Path) -> Manifest:
         text = (folder / MANIFEST).read_bytes()
         raw = json.loads(text.decode("utf-8"))
     except OSError as error:
-        raise BundleError(f"{folder} is no bundle: {MANIFEST} cannot be read ({error.strerror})") from None
+        within = folder / "bundle"
+        cure = f"; the bundle of this run is {within}" if (within / MANIFEST).exists() else ""
+        raise BundleError(f"{folder} is no bundle: {MANIFEST} cannot be read ({error.strerror}){cure}") from None
     except ValueError as error:
         raise BundleError(f"{folder / MANIFEST} is damaged: {error}; publish the bundle again") from None
     found = raw.get("schema_version") if isinstance(raw, dict) else None

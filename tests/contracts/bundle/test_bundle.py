@@ -175,6 +175,13 @@ def test_folder_without_a_manifest(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
+def test_of_a_runs_folder_the_bundle_in_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bundle").mkdir()
+    (tmp_path / "bundle" / MANIFEST).write_text("{}")
+    with pytest.raises(BundleError, match=r"is no bundle: .*; the bundle of this run is .*/bundle$"):
+        read_manifest(tmp_path)
+
+
 FULL = """
 import sys
 from pathlib import Path
