@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @command()
 def init(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet, a file or a folder of files; .gz is fine")
+        Path, typer.Argument(metavar="FILE", help="CSV, JSON lines or Parquet, a file or a folder of them; .gz is fine")
     ],
     out: Annotated[Path | None, typer.Option(help="the configuration to write; NAME.toml here unless given")] = None,
     label: Annotated[str | None, typer.Option(help="its column, or Spark SQL true for positives")] = None,

@@ -224,19 +224,17 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
     if types.is_boolean(kind):
         return Column(name, plain, "boolean", values, copy, why=f"type {kind}", is_text=False)
     if types.is_integer(kind):
-        time = time_expression(quoted(name), plain, [str(value) for value in values if value is not None], True)
+        time = _time_of_numbers(name, plain, values, quoted(name))
         if time is not None:
-            return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False,
-                          moment=lambda value: time.read(str(value)), clock=time.clock)
+            return time
         return Column(name, plain, "integer", values, copy, why=f"type {kind}", is_text=False)
     if types.is_floating(kind) or types.is_decimal(kind):
         values = [None if value is None or math.isnan(value) else value for value in values]
         if _whole(values):
             read = f"CAST({quoted(name)} AS BIGINT)"
-            time = time_expression(read, plain, [str(int(value)) for value in values if value is not None], True)
+            time = _time_of_numbers(name, plain, values, read)
             if time is not None:
-                return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False,
-                              moment=lambda value: time.read(str(int(value))), clock=time.clock)
+                return time
             return Column(name, plain, "integer", [None if value is None else int(value) for value in values], read,
                           why=f"type {kind}, whole numbers", is_text=False)
         number = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
@@ -247,6 +245,15 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
         inner = _plain_inner(kind.value_type)
         return Column(name, plain, "list" if inner else "other", values, copy, why=f"type {kind}", is_text=False)
     return Column(name, plain, "other", values, None, why=f"type {kind}", is_text=False)
+
+
+def _time_of_numbers(name: str, plain: str, values: list[Any], read: str) -> Column | None:
+    """`read` is SQL of the whole number."""
+    time = time_expression(read, plain, [str(int(value)) for value in values if value is not None], True)
+    if time is None:
+        return None
+    return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False,
+                  moment=lambda value: time.read(str(int(value))), clock=time.clock)
 
 
 def _whole(values: list[Any]) -> bool:
