@@ -34,8 +34,9 @@ def _of_positives(guess: Guess) -> str:
     assert guess.item is not None
     last = comment("What the user took last, as of the last midnight.")
     often = comment("How often the item was taken, as of the last midnight.")
-    return last + _sequence(_free(guess, "last_taken"), guess.item, TAKEN) + often + _counter(
+    fields = last + _sequence(_free(guess, "last_taken"), guess.item, TAKEN) + often + _counter(
         _free(guess, "times_taken"), "item", guess.item, ("7d", "30d"), ("count",))
+    return fields + _crosses(guess) + _pre_ranker(guess)
 
 
 def _of_labels(guess: Guess) -> str:

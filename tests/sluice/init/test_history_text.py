@@ -48,3 +48,10 @@ def test_without_users_there_is_none(tmp_path: Path) -> None:
 def test_names_that_the_log_has_are_left_to_it(tmp_path: Path) -> None:
     config = written(tmp_path, 1.0, "user_id,item_id,item_history,shown_at,clicked")
     assert {"item_history", "item_history_derived"} <= {field.name for field in config.fields}
+
+
+@pytest.mark.parametrize("last", ["clicked", "level"])
+def test_few_users_and_items_are_spared_the_searches(last: str, tmp_path: Path) -> None:
+    config = written(tmp_path, 1.0, f"user_id,item_id,shelf,shown_at,{last}")
+    assert config.label.positives_only == (last == "level")
+    assert (config.crosses.budget, config.prerank.kind) == (0, "towers")
