@@ -34,7 +34,7 @@ from models.cross_search import columns as cross_columns
 from models.cross_search.baselines import pairs
 from models.cross_search.comparison import baseline_sets
 from models.cross_search.downstream_model import DownstreamModel
-from models.cross_search.job import search_crosses, without_crosses
+from models.cross_search.job import search_crosses, search_space, without_crosses
 from models.cross_search.outcome import SearchOutcome
 from models.evaluation.boosted_trees import fit_and_predict, frequent_values, raw_columns
 from models.evaluation.metrics import auc
@@ -113,7 +113,7 @@ def coarse(spec: FeatureSpec) -> FeatureSpec:
 
 def searched(config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> SearchOutcome:
     columns = cross_columns.read(ExampleSet(out.examples("train"), spec), spec, EVERY_ROW, seed)
-    return search_crosses(config, out, spec, columns, seed, None)
+    return search_crosses(config, out, spec, search_space(config, out, spec, columns, seed), seed, None)
 
 
 def arms(

@@ -1,12 +1,15 @@
 """What the crosses are worth, beside baselines of the same budget and a reference from outside, on a bounded sample.
 
-Part by part: a comparison that is stopped finds again what it has finished, and the network that it trained.
+Part by part: a comparison that is stopped finds again what it has finished, and the network that it trained. What the
+crosses are compared with (`rivals`) needs no search, and may be made beside one.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,7 +25,7 @@ from models.cross_search import columns as cross_columns
 from models.cross_search.columns import CrossColumns
 from models.cross_search.derivation import Cross
 from models.cross_search.downstream_model import DownstreamModel, compared
-from models.cross_search.outcome import SearchOutcome
+from models.cross_search.outcome import SearchOutcome, SearchSpace
 from models.cross_search.pruning import GainEstimator, select
 from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import RunCheckpoint
@@ -38,41 +41,82 @@ from models.training.progress import batch_counter
 DRAWS = 100
 RIDGES, CROSS_RIDGES, ITERATIONS = (8.0, 32.0), (10.0, 30.0), 40
 HASHED_ROWS, HASH_BUCKETS = 10_000, 1_000
-REPRESENTATIONS = ("none", "embedding", "product")
+PLAIN = "none"  # without any cross
+REPRESENTATIONS = (PLAIN, "embedding", "product")
 NETWORK = "dnn"  # that the representations are compared in
+
+
+class Sampled(NamedTuple):
+    """The first `compare_rows` rows drawn of each window, as columns to cross and as rows of a network."""
+
+    columns: dict[str, CrossColumns]
+    rows: dict[str, Rows]
+
+    @classmethod
+    def read(cls, config: Config, out: Artifacts, spec: FeatureSpec, seed: int) -> Sampled:
+        """Reads the examples, and none after it."""
+        limit = config.crosses.compare_rows
+        windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
+        return cls({name: cross_columns.read(examples, spec, limit, seed) for name, examples in windows.items()},
+                   {name: array_examples.rows_of(examples, spec, limit, seed) for name, examples in windows.items()})
+
+    def model(self, base_ridges: Sequence[float] = RIDGES) -> DownstreamModel:
+        """What every set of crosses is given to."""
+        return DownstreamModel(**self.columns, base_ridges=base_ridges, cross_ridges=CROSS_RIDGES,
+                               iterations=ITERATIONS)
+
+
+class Rivals(NamedTuple):
+    """What the crosses of a search are compared with."""
+
+    variants: dict[str, VariantFigures]
+    network: RepresentationFigures
+    lightgbm: BoostedTreesFigures | None
 
 
 def compare_variants(
     config: Config, out: Artifacts, spec: FeatureSpec, search: SearchOutcome, seed: int, parts: KeptParts | None = None,
 ) -> CrossComparison | None:
-    """None with `crosses.compare_rows` = 0. Ridges are chosen on the validation window, figures are of the test window;
-    the first `compare_rows` rows drawn of each. `parts` keeps what is finished, for a comparison that is stopped."""
+    """None with `crosses.compare_rows` = 0. Ridges are chosen on the validation window, figures are of the test window.
+    `parts` keeps what is finished, for a comparison that is stopped."""
     parts = parts or KeptParts(None)
-    limit = config.crosses.compare_rows
-    if not limit:
+    if not config.crosses.compare_rows:
         return None
-    windows = {name: ExampleSet(out.examples(name), spec) for name in ("train", "validation", "test")}
-    sampled = {name: cross_columns.read(examples, spec, limit, seed) for name, examples in windows.items()}
-    rows = {name: array_examples.rows_of(examples, spec, limit, seed) for name, examples in windows.items()}
-    train = ArrayExamples(out.examples("train"), spec, rows["train"])
+    sampled = Sampled.read(config, out, spec, seed)
+    known = rivals(config, out, spec, search, sampled, seed, parts)
+    base = known.variants[PLAIN]
+    fives = parts.once("fives", VariantFigures, lambda _: found_variant(search, sampled, base.base_ridge, seed))
+    crosses = [(cross_name(names), names) for names in (search.parts(selected.cross) for selected in search.selected)]
+    networks = {kind: parts.once(f"network_{kind}", RepresentationFigures, functools.partial(
+        representation, kind, config, out, spec, crosses, sampled.rows, seed)) for kind in REPRESENTATIONS[1:]}
     return CrossComparison(
+        variants={PLAIN: base, "fives": fives, **known.variants}, representations={PLAIN: known.network, **networks},
+        lightgbm=known.lightgbm, compare_rows=len(sampled.rows["train"]),
+    )
+
+
+def rivals(
+    config: Config, out: Artifacts, spec: FeatureSpec, space: SearchSpace, sampled: Sampled, seed: int, parts: KeptParts
+) -> Rivals:
+    """All but the search's own crosses, each once."""
+    train = ArrayExamples(out.examples("train"), spec, sampled.rows["train"])
+    return Rivals(
         variants=parts.once("variants", dict[str, VariantFigures], lambda kept: logistic_variants(
-            config, search, sampled, train, seed, kept)),
-        representations={kind: parts.once(f"network_{kind}", RepresentationFigures, functools.partial(
-            representation, kind, config, out, spec, search, rows, seed)) for kind in REPRESENTATIONS},
-        lightgbm=parts.once("lightgbm", BoostedTreesFigures | None, lambda _: boosted(out, spec, rows, seed)),
-        compare_rows=len(rows["train"]),
+            config, space, sampled, train, seed, kept)),
+        network=parts.once(f"network_{PLAIN}", RepresentationFigures, functools.partial(
+            representation, PLAIN, config, out, spec, [], sampled.rows, seed)),
+        lightgbm=parts.once("lightgbm", BoostedTreesFigures | None, lambda _: boosted(out, spec, sampled.rows, seed)),
     )
 
 
 def baseline_sets(
-    config: Config, search: SearchOutcome, train: ExampleSet, seed: int, kept: RunCheckpoint | None = None,
+    config: Config, space: SearchSpace, train: ExampleSet, seed: int, kept: RunCheckpoint | None = None,
 ) -> dict[str, list[Cross]]:
     """Every baseline's crosses, as many as the search may keep; `kept` keeps the network of one of them."""
-    settings, allowed, columns = config.crosses, search.allowed, search.columns
+    settings, allowed, columns = config.crosses, space.allowed, space.columns
     report("baselines")
     exhaustive = select(
-        GainEstimator(columns, search.folds), cross_baselines.pairs(allowed), budget=settings.budget,
+        GainEstimator(columns, space.folds), cross_baselines.pairs(allowed), budget=settings.budget,
         max_keys=settings.max_keys, min_count=settings.min_count, min_gain=settings.min_gain)
     torch.manual_seed(seed)
     network = registry.build(NETWORK, train.spec, config.train)
@@ -86,27 +130,31 @@ def baseline_sets(
 
 
 def logistic_variants(
-    config: Config, search: SearchOutcome, sampled: dict[str, CrossColumns], train: ExampleSet, seed: int,
+    config: Config, space: SearchSpace, sampled: Sampled, train: ExampleSet, seed: int,
     kept: RunCheckpoint | None = None,
 ) -> dict[str, VariantFigures]:
-    """Logistic regression with each set of crosses; all pairs hashed on at most HASHED_ROWS training rows."""
-    model = DownstreamModel(
-        train=sampled["train"], validation=sampled["validation"], test=sampled["test"], base_ridges=RIDGES,
-        cross_ridges=CROSS_RIDGES, iterations=ITERATIONS)
-    base, label = model.without_crosses(), sampled["test"].label
-    sets = {"fives": [selected.cross for selected in search.selected],
-            **baseline_sets(config, search, train, seed, kept)}
-    found = {"none": base.figures()}
+    """Logistic regression without crosses and with each baseline's; all pairs hashed on at most HASHED_ROWS training
+    rows."""
+    model, label = sampled.model(), sampled.columns["test"].label
+    base, sets = model.without_crosses(), baseline_sets(config, space, train, seed, kept)
+    found = {PLAIN: base.figures()}
     for name in counted("logistic regressions", sets):
-        crosses = sets[name]
-        variant = model.with_crosses(crosses, base.base_ridge)
+        variant = model.with_crosses(sets[name], base.base_ridge)
         found[name] = compared(variant, base, label, DRAWS, seed)
-    small = replace(model, train=_first(sampled["train"]), validation=_first(sampled["validation"]),
+    small = replace(model, train=_first(sampled.columns["train"]), validation=_first(sampled.columns["validation"]),
                     base_ridges=(base.base_ridge,), cross_ridges=CROSS_RIDGES[1:])
-    hashed = small.with_crosses(cross_baselines.pairs(search.allowed), base.base_ridge, HASH_BUCKETS)
+    hashed = small.with_crosses(cross_baselines.pairs(space.allowed), base.base_ridge, HASH_BUCKETS)
     figures = compared(hashed, small.without_crosses(), label, DRAWS, seed)
     found["all_pairs_hashed"] = figures.model_copy(update={"rows": small.train.rows})
     return found
+
+
+def found_variant(search: SearchOutcome, sampled: Sampled, base_ridge: float, seed: int) -> VariantFigures:
+    """Logistic regression with the search's crosses, beside that without any at `base_ridge`, its best."""
+    report("logistic regression with the crosses found")
+    model = sampled.model((base_ridge,))
+    variant = model.with_crosses([selected.cross for selected in search.selected], base_ridge)
+    return compared(variant, model.without_crosses(), sampled.columns["test"].label, DRAWS, seed)
 
 
 def _first(columns: CrossColumns) -> CrossColumns:
@@ -115,15 +163,13 @@ def _first(columns: CrossColumns) -> CrossColumns:
 
 
 def representation(
-    kind: str, config: Config, out: Artifacts, spec: FeatureSpec, search: SearchOutcome, rows: dict[str, Rows],
-    seed: int, kept: RunCheckpoint | None = None,
+    kind: str, config: Config, out: Artifacts, spec: FeatureSpec, crosses: Sequence[tuple[str, tuple[str, ...]]],
+    rows: dict[str, Rows], seed: int, kept: RunCheckpoint | None = None,
 ) -> RepresentationFigures:
-    """The deep network with the crosses as `kind` of REPRESENTATIONS: left out, with vectors of their own, or as
-    products of factors."""
-    crosses = [(cross_name(parts), parts) for parts in (search.parts(selected.cross) for selected in search.selected)]
-    wanted = [] if kind == "none" else crosses
+    """The deep network with the crosses (name, parts) as `kind` of REPRESENTATIONS: none given, with vectors of their
+    own, or as products of factors."""
     made, parts = array_examples.examples_with_crosses(
-        spec, rows, wanted, kind if wanted else "embedding", config.crosses.min_count)
+        spec, rows, crosses, "embedding" if kind == PLAIN else kind, config.crosses.min_count)
     examples = {name: ArrayExamples(out.examples(name), made, part) for name, part in parts.items()}
     torch.manual_seed(seed)
     network = registry.build(NETWORK, made, config.train)

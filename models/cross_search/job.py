@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from contracts.artifacts import ROW, Artifacts
+from contracts.artifacts import ROW, WINDOWS, Artifacts
 from contracts.bundle.bundle import save_array
 from contracts.config.config import Config
 from contracts.errors import DataError
@@ -29,15 +31,15 @@ from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
 from models.cross_search import search as cross_search
 from models.cross_search.columns import CrossColumns, read
-from models.cross_search.comparison import compare_variants
+from models.cross_search.comparison import Sampled, compare_variants, rivals
 from models.cross_search.crossable_pairs import allowed_pairs
 from models.cross_search.derivation import Cross, derive
-from models.cross_search.outcome import SearchOutcome
+from models.cross_search.outcome import SearchOutcome, SearchSpace
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
 from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named
 from models.examples.batches import ExampleSet
-from models.examples.window_part import WindowPart
+from models.examples.window_part import Part, WindowPart
 from models.networks.edge_tensor import THRESHOLD
 from models.networks.fives import nodes
 from models.tracking.tracking import Tracker
@@ -48,6 +50,7 @@ DEEPER = 0.0  # threshold after the first layer: there the entries rank, as only
 NAME = "crosses"
 COMMAND = "sluice crosses"
 COMPARED = f"{CHECKPOINTS}-comparison"
+PLAIN = "plain"  # the folder of examples before they have the crosses
 
 
 class OpenComparison(NamedTuple):
@@ -64,13 +67,28 @@ class OpenComparison(NamedTuple):
     resume: bool
 
 
+class OpenRivals(NamedTuple):
+    """All that is needed beside a search to make what its crosses are compared with, in another process; `plain`: where
+    the examples lie as they were before they have the crosses."""
+
+    config: Config
+    out: Artifacts
+    plain: Artifacts
+    spec: FeatureSpec
+    space: SearchSpace
+    seed: int
+    digest: str
+    resume: bool
+
+
 def find_crosses(
     config: Config, out: Artifacts, *, seed: int | None = None, on_progress: OnProgress | None = None,
-    force: bool = False, resume: bool = False,
+    force: bool = False, resume: bool = False, beside: Callable[[OpenRivals], object] | None = None,
 ) -> tuple[CrossesSummary, OpenComparison | None]:
     """Writes OUT/crosses and returns its summary, and what `compare` then has to do; None where no comparison is wanted
-    or it is there. `resume` takes up the checkpoint of a search that was ended. Raises DataError where no two columns
-    can be crossed, ConfigError for the checkpoint of another search."""
+    or it is there. `resume` takes up the checkpoint of a search that was ended. `beside` is told before the search what
+    `compare_ahead` can do while it goes on, which `compare` then finds. Raises DataError where no two columns can be
+    crossed, ConfigError for the checkpoint of another search."""
     spec = without_crosses(FeatureSpec.read(out.encoding))
     chosen_seed = config.seed if seed is None else seed
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
@@ -83,11 +101,15 @@ def find_crosses(
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
         kept = _kept_run(config, out, digest, chosen_seed, resume)
-        search = search_crosses(config, out, spec, columns, chosen_seed, on_progress, kept)
+        space = search_space(config, out, spec, columns, chosen_seed)
+        wanted = config.crosses.compare_rows > 0
+        ahead = beside if wanted and kept else None
+        if ahead:
+            ahead(OpenRivals(config, out, _set_aside(out), spec, space, chosen_seed, digest, resume))
+        search = search_crosses(config, out, spec, space, chosen_seed, on_progress, kept)
         _write(out, search, digest)
         found = _summed_up(search, time.perf_counter() - begin)
         summary.write(out.crosses, found)
-        wanted = config.crosses.compare_rows > 0
         if kept and not wanted:
             kept.clear()
         track.metrics({"crosses": len(found.crosses), "seconds": found.seconds,
@@ -95,7 +117,33 @@ def find_crosses(
         for path in sorted(path for path in out.crosses.iterdir() if path.is_file()):
             track.artifact(path)
         track.end()
-    return found, OpenComparison(config, out, spec, search, chosen_seed, found, digest, resume) if wanted else None
+    taken_up = resume or ahead is not None
+    return found, OpenComparison(config, out, spec, search, chosen_seed, found, digest, taken_up) if wanted else None
+
+
+def compare_ahead(open_: OpenRivals) -> None:
+    """Makes, while a search goes on, what its crosses are compared with, for `compare` to find; not the crosses' own
+    part. Raises as `compare` does."""
+    parts = _kept_parts(open_)
+    sampled = Sampled.read(open_.config, open_.plain, open_.spec, open_.seed)
+    shutil.rmtree(open_.plain.out)
+    rivals(open_.config, open_.out, open_.spec, open_.space, sampled, open_.seed, parts)
+
+
+def _set_aside(out: Artifacts) -> Artifacts:
+    """Links to the files of the examples, which stay as they are when the examples are written again."""
+    plain = Artifacts(out.crosses / PLAIN)
+    shutil.rmtree(plain.out, ignore_errors=True)
+    for window in WINDOWS:
+        shutil.copytree(out.examples(window), plain.examples(window), copy_function=_linked)
+    return plain
+
+
+def _linked(file: str, link: str) -> None:
+    try:
+        os.link(file, link)
+    except OSError:  # a file system without links
+        shutil.copyfile(file, link)
 
 
 def compare(search: OpenComparison) -> CrossesSummary:
@@ -137,7 +185,7 @@ def _kept_run(config: Config, out: Artifacts, digest: str, seed: int, resume: bo
     return RunCheckpoint(out.crosses / CHECKPOINTS, 60.0 * minutes, identity, resume, COMMAND)
 
 
-def _kept_parts(search: OpenComparison) -> KeptParts:
+def _kept_parts(search: OpenComparison | OpenRivals) -> KeptParts:
     """What the comparison has finished, beside the search's checkpoint, which stays until all is compared."""
     minutes = search.config.train.checkpoint_minutes
     return KeptParts(search.out.crosses / COMPARED if minutes else None, 60.0 * minutes,
@@ -154,20 +202,28 @@ def without_crosses(spec: FeatureSpec) -> FeatureSpec:
     return spec.model_copy(update={"fields": tuple(field for field in spec.fields if field.kind != "cross")})
 
 
-def search_crosses(
-    config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int,
-    on_progress: OnProgress | None, kept: RunCheckpoint | None = None,
-) -> SearchOutcome:
+def search_space(
+    config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int
+) -> SearchSpace:
     """Raises DataError where no two of the columns can be crossed."""
-    settings, folder = config.crosses, out.examples("train")
-    fit, holdout = (WindowPart(folder, spec, part, settings.holdout_share) for part in ("fit", "holdout"))
     allowed = allowed_pairs(columns, config)
     if not allowed.any():
         names = ", ".join(slot.name for slot in columns.slots)
         raise DataError(f"no two of the columns {names or '(none)'} can be crossed; cross search needs two categorical "
                         "or binned fields, or crosses.budget = 0")
+    holdout = _part(config, out, spec, "holdout")
+    return SearchSpace(columns=columns, folds=_folds(columns, holdout, seed), allowed=allowed)
+
+
+def search_crosses(
+    config: Config, out: Artifacts, spec: FeatureSpec, space: SearchSpace, seed: int, on_progress: OnProgress | None,
+    kept: RunCheckpoint | None = None,
+) -> SearchOutcome:
+    """Raises what the search raises."""
+    settings, columns, allowed = config.crosses, space.columns, space.allowed
     places = _places(spec, columns)
     begin = time.perf_counter()
+    fit, holdout = (_part(config, out, spec, part) for part in ("fit", "holdout"))
     found = cross_search.search(
         spec, fit, holdout, _spread(allowed, places, len(nodes(spec))), settings, config.train, seed,
         batch_counter(on_progress, "cross search", settings.epochs) if on_progress else None, kept,
@@ -176,13 +232,12 @@ def search_crosses(
     adjacency = [layer[np.ix_(places, places)] for layer in found.adjacency]
     thresholds = settings.thresholds or (THRESHOLD, *(DEEPER,) * (settings.layers - 1))
     proposals = derive(adjacency, thresholds, allowed, CARRIED)
-    folds = _folds(columns, holdout, seed)
-    selected = prune(columns, folds, list(proposals), config)
+    selected = prune(columns, space.folds, list(proposals), config)
     seconds = {"search": searched, "prune": time.perf_counter() - begin - searched}
     return SearchOutcome(
-        columns=columns, folds=folds, allowed=allowed, adjacency=adjacency, proposals=proposals, selected=selected,
-        min_count=settings.min_count, representation=settings.representation, history=found.history,
-        rows_per_second=found.rows_per_second, seconds=seconds,
+        columns=columns, folds=space.folds, allowed=allowed, adjacency=adjacency, proposals=proposals,
+        selected=selected, min_count=settings.min_count, representation=settings.representation,
+        history=found.history, rows_per_second=found.rows_per_second, seconds=seconds,
     )
 
 
@@ -192,6 +247,10 @@ def prune(columns: CrossColumns, folds: list[Fold], proposals: list[Cross], conf
     return select(
         GainEstimator(columns, folds), proposals, budget=settings.budget, max_keys=settings.max_keys,
         min_count=settings.min_count, min_gain=settings.min_gain, limit=settings.proposals)
+
+
+def _part(config: Config, out: Artifacts, spec: FeatureSpec, part: Part) -> WindowPart:
+    return WindowPart(out.examples("train"), spec, part, config.crosses.holdout_share)
 
 
 def _folds(columns: CrossColumns, holdout: WindowPart, seed: int) -> list[Fold]:

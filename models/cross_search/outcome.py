@@ -1,4 +1,4 @@
-"""What one search for crosses saw and found, before anything is compared with it."""
+"""What one search for crosses looks at, and what it found there, before anything is compared with it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,19 @@ from models.cross_search.pruning import Fold, Selected
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOutcome:
-    """`allowed` bool [S, S] and `adjacency` [S, S] per layer over the slots of `columns`; `proposals` maps crosses to
-    importance, most important first; `selected` by falling gain; `seconds` by phase."""
+class SearchSpace:
+    """`allowed` bool [S, S] over the slots of `columns`; `folds` judge a cross. Known before the search."""
 
     columns: CrossColumns
     folds: list[Fold]
     allowed: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOutcome(SearchSpace):
+    """`adjacency` [S, S] per layer over the slots of `columns`; `proposals` maps crosses to importance, most important
+    first; `selected` by falling gain; `seconds` by phase."""
+
     adjacency: list[np.ndarray]
     proposals: dict[Cross, float]
     selected: list[Selected]

@@ -12,7 +12,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tempfile
 import time
+from pathlib import Path
 
 import torch
 
@@ -42,17 +44,27 @@ def pretrain(
     config: Config, out: Artifacts, manifest: GraphManifest | None, *, seed: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> PairRatesSummary:
-    """Writes OUT/pair_rates/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
+    """Writes OUT/pair_rates/summary.json, which it also returns, and names the pair rates in the feature spec.
+    `manifest` is the graph's, None without pairs.
 
     `on_progress(what, batches done, batches in all)`. Raises what reading and fitting raise.
     """
+    found = fit_ahead(config, out, manifest, seed, on_progress)
+    pair_weights.name_in_spec(out, found)
+    return found
+
+
+def fit_ahead(
+    config: Config, out: Artifacts, manifest: GraphManifest | None, seed: int | None,
+    on_progress: OnProgress | None = None,
+) -> PairRatesSummary:
+    """As `pretrain`, but that the feature spec does not name them yet (`name_in_spec`): examples may be written again
+    meanwhile."""
     begin = time.perf_counter()
-    spec = FeatureSpec.read(out.encoding)
     if manifest is None:
-        pair_weights.without_pair_rates(spec).write(out.encoding)
         found = PairRatesSummary(pairs=(), model="none", seconds=0.0)
     else:
-        found = _pretrain(config, out, spec, manifest, config.seed if seed is None else seed, on_progress)
+        found = _pretrain(config, out, manifest, config.seed if seed is None else seed, on_progress)
     found = found.model_copy(update={"seconds": round(time.perf_counter() - begin, 3)})
     summary.write(out.pair_rates, found)
     shutil.rmtree(out.pair_rates / CHECKPOINTS, ignore_errors=True)
@@ -60,26 +72,24 @@ def pretrain(
 
 
 def _pretrain(
-    config: Config, out: Artifacts, spec: FeatureSpec, manifest: GraphManifest, seed: int,
-    on_progress: OnProgress | None,
+    config: Config, out: Artifacts, manifest: GraphManifest, seed: int, on_progress: OnProgress | None,
 ) -> PairRatesSummary:
-    graph, settings = PairGraph.read(out.pair_rates), config.pair_rates
+    graph, settings, spec = PairGraph.read(out.pair_rates), config.pair_rates, FeatureSpec.read(out.encoding)
     digest, pairs = _digest(settings, manifest, seed), pair_weights.pairs_of(graph)
     known = _kept(out, digest)
-    if known is not None and known.pair_model is not None:
-        pair_weights.with_pair_rates(spec, pairs, known.pair_model).write(out.encoding)
+    if known is not None:
         return known
     (out.pair_rates / summary.FILE).unlink(missing_ok=True)
-    with Tracker(out.out, config.name) as tracker:
+    with tempfile.TemporaryDirectory() as folder, Tracker(out.out, config.name) as tracker:
         chosen = {"seed": seed, "pair_rates": settings.model_dump(mode="json")}
         run = tracker.start(f"pretrain {settings.model}", chosen)
         kept = _kept_run(config, out, manifest, seed)
         made, figures = fit(graph, spec, config, seed, kept, run, on_progress)
         named = pair_weights.publish(made, spec, pairs, settings, out.pair_rates)
-        named.write(out.encoding)
         sizes = memory(made, graph)
         run.metrics({**dict(sizes), "best_validation_loss": figures.validation_loss}, len(figures.history))
-        for path in (out.pair_rates / WEIGHTS, out.encoding / SPEC_FILE):
+        named.write(Path(folder))
+        for path in (out.pair_rates / WEIGHTS, Path(folder) / SPEC_FILE):
             run.artifact(path)
     return PairRatesSummary(
         pairs=tuple(pairs), model=settings.model, graph=_described(manifest, graph), bytes=sizes, **dict(figures),

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from contracts.artifacts import WEIGHTS
+from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.training import PairRates
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureField, FeatureSpec, PairModel
+from contracts.summaries.pair_rates import PairRatesSummary
 from models.layers.embedding import INITIAL_STD, FusedEmbedding
 from models.layers.pair_rate_features import CountScorer, PairRateFeatures, TableScorer, VectorScorer
 from models.pair_rates.graph import Edges, PairGraph
@@ -44,6 +45,13 @@ def with_pair_rates(spec: FeatureSpec, pairs: Sequence[tuple[str, str]], model: 
         for left, right in pairs
     ]
     return _changed(spec, [*plain, *fields], model)
+
+
+def name_in_spec(out: Artifacts, found: PairRatesSummary) -> None:
+    """Writes the feature spec of OUT with the pair rates that were found, and with no others."""
+    spec = FeatureSpec.read(out.encoding)
+    named = found.pair_model and with_pair_rates(spec, found.pairs, found.pair_model)
+    (named or without_pair_rates(spec)).write(out.encoding)
 
 
 def _changed(spec: FeatureSpec, fields: Sequence[FeatureField], model: PairModel | None) -> FeatureSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +18,11 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries import summary
 from contracts.summaries.bundle import ParityFigures
 from contracts.summaries.crosses import CrossesSummary
-from contracts.summaries.demo import PairRateEvaluation, ServingFigures
-from contracts.summaries.federated import FederateSummary
+from contracts.summaries.demo import ServingFigures
 from contracts.summaries.marketplace import SimulatedLog
 from contracts.summaries.prerank import PrerankSummary
 from contracts.summaries.run import EvaluatedCrosses, EvaluatedPrerank, EvaluatedRanker, RunSummary
-from sluice.demo import demo_folder
+from sluice.demo import demo_folder, in_two_processes
 from sluice.demo.quick import VISITS as QUICK_VISITS
 from sluice.demo.quick import shortened
 from sluice.demo.server_process import ServerProcess
@@ -71,18 +71,17 @@ def run_demo(
     started = time.perf_counter()
     config, out = demo_config(events, quick, preset), Artifacts(folder)
     demo_folder.clear(folder)
-    with SideLane(("models.jobs.ahead",)) as lane:
+    with SideLane() as lane:
+        lane.submit(in_two_processes.get_ready, config, out)
         simulated = _simulate(config, out, console)
-        run = jobs.run_to_models(config, out.raw, out, console, lane=lane)
-        beyond = None
-        if preset == STANDARD and not quick:
-            beyond = lane.submit(_pair_rates, config, out), lane.submit(_federated, config, out)
+        run, beyond = in_two_processes.run_to_models(
+            config, out, console, lane, beyond=preset == STANDARD and not quick)
         run = jobs.run_to_bundle(config, out, console, run)
         server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0,
-                               ends_with_us=not keep_serving)
+                               ends_with_us=not keep_serving, wait=False)
         try:
             with show_progress(console, "requests and slates"):
-                run = _evaluated(run, config, out, server.target, QUICK_VISITS if quick else VISITS, lane)
+                run = _evaluated(run, config, out, server, QUICK_VISITS if quick else VISITS, lane)
             with show_progress(console, "the end of what was left to the process beside"):
                 lane.wait()
         except BaseException:  # nobody would be told which process serves on
@@ -91,11 +90,7 @@ def run_demo(
         if not keep_serving:
             server.stop()
     run = _with_crosses(run, config, out)
-    if beyond is not None:
-        pair_rates, rounds = beyond[0].result(), beyond[1].result()
-        run = run.model_copy(
-            update={"pair_rates": pair_rates, "federated": rounds.federated, "settings": rounds.settings})
-    run = run.model_copy(update={
+    run = beyond.of_run(run).model_copy(update={
         "simulation": simulated, "marketplace_version": config.version,
         "parity": run.bundle.parity if run.bundle else None,
         "seconds": round(time.perf_counter() - started, 1),
@@ -106,17 +101,17 @@ def run_demo(
 
 
 def _evaluated(
-    run: RunSummary, config: Config, out: Artifacts, target: str, count: int, lane: SideLane
+    run: RunSummary, config: Config, out: Artifacts, server: ServerProcess, count: int, lane: SideLane
 ) -> RunSummary:
     """The models and pre-ranker of the run, and the slates of its server, against the truth."""
     from sluice.demo import live_requests, oracle
-    from sluice.demo.evaluate_prerank import slates_behind
+    from sluice.demo.evaluate_prerank import DEAREST_FIRST, slates_behind
     from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
 
     truth, length = _truth_of_test(config, out), config.serve.default_limit
     asked = live_requests.sample_visits(out, FeatureSpec.read(out.encoding), count, config.seed)
-    dear = lane.submit(slates_behind, "full_ranker", asked, length, out) if run.prerank else None
-    visits = serve_visits(config, out, truth, target, asked)
+    beside = {kind: lane.submit(slates_behind, kind, asked, length, out) for kind in DEAREST_FIRST if run.prerank}
+    visits = serve_visits(config, out, truth, server, asked)
     best = oracle.best_auc(truth, out)
     models = {
         name: EvaluatedRanker(
@@ -127,7 +122,7 @@ def _evaluated(
         "models": models,
         "slate": evaluate_slates(visits, config),
         "serving": live_requests.figures(list(visits.served.values())),
-        "prerank": run.prerank and dear and _evaluated_prerank(run.prerank, visits, dear, out),
+        "prerank": run.prerank and _evaluated_prerank(run.prerank, visits, beside, out),
     })
 
 
@@ -159,14 +154,14 @@ def _evaluated_crosses(searched: CrossesSummary, truth: Truth, best: float) -> E
 
 
 def _evaluated_prerank(
-    chosen: PrerankSummary, visits: ServedVisits, dear: Future[list[np.ndarray]], out: Artifacts
+    chosen: PrerankSummary, visits: ServedVisits, beside: Mapping[str, Future[list[np.ndarray]]], out: Artifacts
 ) -> EvaluatedPrerank:
-    """`dear`: the slates of the ranker on everything, which the process beside makes."""
-    from sluice.demo.evaluate_prerank import KINDS, decoys_kept, evaluate_prerank, slates_behind
+    """`beside`: the slates that the other process makes by kind, of which those are made here that it has not begun."""
+    from sluice.demo.evaluate_prerank import decoys_kept, evaluate_prerank, slates_behind
 
     length = visits.markets[0].length
-    found = {kind: dear.result() if kind == "full_ranker" else slates_behind(kind, visits.visits, length, out)
-             for kind in KINDS}
+    found = {kind: slates_behind(kind, visits.visits, length, out) if piece.cancel() else piece.result()
+             for kind, piece in reversed(beside.items())}
     return EvaluatedPrerank(
         **dict(chosen), decoys_kept=decoys_kept(chosen.kept), slates=evaluate_prerank(found, visits.markets))
 
@@ -189,20 +184,6 @@ def _simulate(config: Config, out: Artifacts, console: Console) -> SimulatedLog:
     assert config.simulation is not None
     with show_progress(console, "simulate"):
         return simulate(config.simulation, config.seed, out.raw, out.truth)
-
-
-def _pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | None:
-    """Pair rates and their baselines, against the truth."""
-    from sluice.demo.evaluate_pair_rates import evaluate_pair_rates
-
-    return evaluate_pair_rates(config, out)
-
-
-def _federated(config: Config, out: Artifacts) -> FederateSummary:
-    """A few secure rounds over some users of the log, with their figures; what is served stays as it is."""
-    from federated.jobs import federate_job
-
-    return federate_job.federate(config, out, lambda what, done, total: None, bundle=False)
 
 
 def _finish(folder: Path, run: RunSummary, server: ServerProcess | None, console: Console) -> None:

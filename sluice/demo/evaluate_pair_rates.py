@@ -22,6 +22,7 @@ from contracts.summaries.pair_rates import PairRatesSummary
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairRateFeatures
+from models.pair_rates import weights as pair_weights
 from models.pair_rates.baselines import downstream, made_by
 from models.pair_rates.buckets import seen_together
 from models.pair_rates.graph import PairGraph
@@ -39,7 +40,7 @@ def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | 
     if not any(field.parts == PAIR for field in spec.pair_rates()):
         return None
     graph = PairGraph.read(out.pair_rates)
-    made = {name: made_by(name, graph, spec, config.pair_rates, config.seed) for name in BASELINES}
+    made = {name: _made(name, graph, spec, config, out) for name in BASELINES}
     sizes = summary.required(out.pair_rates, PairRatesSummary, "sluice pretrain").bytes
     assert sizes is not None  # there is a pair
     return PairRateEvaluation(
@@ -47,6 +48,15 @@ def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | 
         bytes=BaselineBytes(pcf_gnn=sizes.own, table=sizes.table, dense=sizes.dense),
         auc=_downstream(made, graph, config, out),
     )
+
+
+def _made(name: str, graph: PairGraph, spec: FeatureSpec, config: Config, out: Artifacts) -> PairRateFeatures:
+    """Those of the run itself are not fitted once more."""
+    if name != config.pair_rates.model or spec.pair_model is None:
+        return made_by(name, graph, spec, config.pair_rates, config.seed)
+    kept = PairRateFeatures(spec, spec.pair_model)
+    pair_weights.load_pair_rates(kept, spec.pair_model, out.pair_rates)
+    return kept
 
 
 def true_rates(out: Artifacts, graph: PairGraph) -> Grid:

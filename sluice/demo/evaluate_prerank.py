@@ -24,6 +24,7 @@ from sluice.demo.slates import Market
 DECOYS = frozenset({"avatar", "market_category"})
 # The served pre-ranker, the dot product of the towers, and the ranker on everything.
 KINDS = ("fscd", "dot_product", "full_ranker")
+DEAREST_FIRST = KINDS[::-1]
 
 
 def decoys_kept(fields: Iterable[str]) -> int:

@@ -19,6 +19,7 @@ from serving.server.client import RankingClient
 from serving.stages.funnel import Funnel
 from sluice.demo import live_requests, slates
 from sluice.demo.live_requests import Served, Visit
+from sluice.demo.server_process import ServerProcess
 from sluice.demo.slates import KINDS, Market
 
 
@@ -33,15 +34,16 @@ class ServedVisits:
 
 
 def serve_visits(
-    config: Config, out: Artifacts, truth: Truth, target: str, visits: Sequence[Visit]
+    config: Config, out: Artifacts, truth: Truth, server: ServerProcess, visits: Sequence[Visit]
 ) -> ServedVisits:
-    """Asks the server at `target` for each of the visits with and without re-ranking."""
+    """Asks the server for each of the visits with and without re-ranking; what needs no server is done before, for one
+    that has just begun to start."""
     bundle = LoadedBundle.load(out.bundle, check_parity=False)
-    with RankingClient(target) as client:
-        client.wait_ready(10)
-        served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
     items = item_codes(truth, bundle)
     markets = [market(truth, items, bundle, visit, config) for visit in counted("truths", visits)]
+    with RankingClient(server.target) as client:
+        client.wait_ready(10)
+        served = {kind: live_requests.send(client, visits, skip_rerank=kind == "clicks") for kind in KINDS}
     return ServedVisits(bundle, visits, markets, served)
 
 

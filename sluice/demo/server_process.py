@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import cached_property
 from pathlib import Path
 
 from contracts.errors import SluiceError
@@ -16,27 +17,34 @@ START_SECONDS = 180.0
 
 class ServerProcess:
     """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`. One
-    that `ends_with_us` ends with the thread that has started it, even where this process is killed.
+    that `ends_with_us` ends with the thread that has started it, even where this process is killed. Without `wait` it
+    is waited for when its target is first asked for.
 
     Raises SluiceError with the log's last line when the server ends or stays silent for three minutes.
     """
 
     def __init__(
-        self, bundle: Path | str, log: Path, port: int = 0, options: tuple[str, ...] = (), ends_with_us: bool = False
+        self, bundle: Path | str, log: Path, port: int = 0, options: tuple[str, ...] = (), ends_with_us: bool = False,
+        wait: bool = True,
     ) -> None:
         self._log = log
         module = ("sluice.demo.ends_with_parent", str(os.getpid())) if ends_with_us else ("sluice.cli",)
         with log.open("w") as sink:
             command = [sys.executable, "-m", *module, "serve", str(bundle), "--port", str(port), *options]
             self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
-        self.target = self._wait()
+        if wait:
+            self.target = self._wait()
+
+    @cached_property
+    def target(self) -> str:
+        """HOST:PORT."""
+        return self._wait()
 
     @property
     def port(self) -> int:
         return int(self.target.rpartition(":")[2])
 
     def _wait(self) -> str:
-        """HOST:PORT."""
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             text = self._log.read_text()

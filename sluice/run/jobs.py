@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -80,7 +82,7 @@ def run_crosses(
     """Searches cross features, encodes the examples with them unless they already hold them, and compares them with
     baselines where that is wanted; `resume` takes up a search that was stopped in the middle."""
     refuse_several("crosses")
-    searched, comparison = _search_crosses(config, out, console, seed, force, resume)
+    searched, comparison = search_crosses(config, out, console, seed, force, resume)
     if comparison is None:
         return searched
     from models.cross_search import job as cross_job
@@ -89,16 +91,22 @@ def run_crosses(
         return cross_job.compare(comparison)
 
 
-def _search_crosses(
-    config: Config, out: Artifacts, console: Console, seed: int | None, force: bool = False, resume: bool = False
+def search_crosses(
+    config: Config, out: Artifacts, console: Console, seed: int | None = None, force: bool = False,
+    resume: bool = False, lane: SideLane | None = None, reading: Sequence[Future[Any]] = (),
 ) -> tuple[CrossesSummary, OpenComparison | None]:
+    """`run_crosses` without the comparison, for which a `lane` makes meanwhile what it can; examples are written again
+    when what is `reading` them is done."""
     need(out.encoding, "sluice features")
     from models.cross_search import job as cross_job
     from pipelines.jobs import feature_job
 
+    beside = None if lane is None else partial(lane.submit, cross_job.compare_ahead)
     with show_progress(console, "crosses") as progress:
         found = cross_job.find_crosses(config, out, seed=seed, on_progress=progress.advance, force=force,
-                                       resume=resume)
+                                       resume=resume, beside=beside)
+        for piece in reading:
+            piece.result()
     if not feature_job.has_found_crosses(config, out):
         with show_progress(console, "features with crosses"):
             feature_job.encode_again(config, out)
@@ -129,10 +137,11 @@ def check_before_training(config: Config, out: Artifacts) -> torch.device:
 def run_train(
     config: Config, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None, resume: bool = False, lane: SideLane | None = None,
+    then: Callable[[], object] = lambda: None,
 ) -> TrainSummary:
     """Every configured ranker, the two towers and further channels with their quotas; `warm_start` None starts from
     nothing, `resume` takes up what was stopped in the middle. Under torchrun the first process alone speaks. With a
-    `lane` models are trained in its process as well."""
+    `lane` models are trained in its process as well; `then` may give it what it goes on with."""
     console = console if is_first() else Console(quiet=True)
     device = check_before_training(config, out)
     from models.distributed import data_parallel
@@ -146,7 +155,7 @@ def run_train(
     parent = Parent.read(Path(found)) if found else None
     with show_progress(console, "train") as progress:
         if lane is not None:
-            train_in_two(lane, config, out, seed, parent, progress.advance)
+            train_in_two(lane, config, out, seed, parent, progress.advance, then)
         made = train_job.train_models(config, out, seed=seed, on_progress=progress.advance, parent=parent,
                                       resume=resume)
     if made.channels and is_first():
@@ -244,24 +253,16 @@ def run_all(
 
 def run_to_models(
     config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
-    warm_start: WarmStartSource | None = None, lane: SideLane | None = None, resume: bool = False,
+    warm_start: WarmStartSource | None = None, resume: bool = False,
 ) -> RunSummary:
-    """The part of a run up to its trained models. A `lane` trains some of them, and then compares the crosses with
-    their baselines: what that adds to OUT/crosses/summary.json is not in what this returns."""
+    """The part of a run up to its trained models."""
     features, leaks = run_features(config, data, out, console)
-    crosses = comparison = None
+    crosses = None
     if config.crosses.budget:
-        if lane is None:
-            crosses = run_crosses(config, out, console, seed, resume=resume)
-        else:
-            crosses, comparison = _search_crosses(config, out, console, seed, resume=resume)
+        crosses = run_crosses(config, out, console, seed, resume=resume)
         features = summary.required(out.features, FeaturesSummary, "sluice features")
     pretrained = run_pretrain(config, out, console, seed)
-    trained = run_train(config, out, console, seed, warm_start, resume, lane)
-    if lane is not None and comparison is not None:
-        from models.cross_search import job as cross_job
-
-        lane.submit(cross_job.compare, comparison)
+    trained = run_train(config, out, console, seed, warm_start, resume)
     return RunSummary(
         name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
         ranker=trained.ranker, train=trained,

@@ -35,7 +35,7 @@ POINTS: dict[str, tuple[Kill, ...]] = {
     ),
     "pretrain": (
         Kill("call", PLACED + "pair_rates/nodes"),
-        Kill("os.rename", r"feature_spec\.json"),
+        Kill("os.rename", r"encoding/feature_spec\.json"),
         Kill("os.rename", r"pair_rates/summary\.json"),
     ),
     "train": (

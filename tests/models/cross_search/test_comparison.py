@@ -13,8 +13,8 @@ from contracts.config.config import Config, parse
 from contracts.summaries.crosses import CrossComparison, RepresentationFigures, SearchEpoch
 from models.cross_search import comparison as module
 from models.cross_search.columns import CrossColumns
-from models.cross_search.comparison import REPRESENTATIONS, baseline_sets, compare_variants
-from models.cross_search.outcome import SearchOutcome
+from models.cross_search.comparison import REPRESENTATIONS, Sampled, baseline_sets, compare_variants, rivals
+from models.cross_search.outcome import SearchOutcome, SearchSpace
 from models.cross_search.pruning import Selected, folds_of
 from models.distributed.kept_parts import KeptParts
 from models.examples.batches import ExampleSet
@@ -75,9 +75,10 @@ def comparison(compared: tuple[CrossComparison, Said]) -> CrossComparison:
 
 def test_sets_batches_and_trees_are_counted(compared: tuple[CrossComparison, Said]) -> None:
     said = compared[1]
-    assert names(said) == ["baselines", "gains of crosses", "logistic regressions",
-                           *(f"network, crosses as {kind}" for kind in REPRESENTATIONS), "lightgbm"]
-    assert counts(said, "logistic regressions") == [(done, 5) for done in range(6)]
+    plain, *kinds = (f"network, crosses as {kind}" for kind in REPRESENTATIONS)
+    assert names(said) == ["baselines", "gains of crosses", "logistic regressions", plain, "lightgbm",
+                           "logistic regression with the crosses found", *kinds]
+    assert counts(said, "logistic regressions") == [(done, 4) for done in range(5)]
     for kind in REPRESENTATIONS:
         told = counts(said, f"network, crosses as {kind}")
         assert told == sorted(set(told))
@@ -119,6 +120,20 @@ def test_baselines_keep_to_the_budget_and_to_allowed_pairs(out: Artifacts) -> No
 
 def test_without_rows_there_is_no_comparison(out: Artifacts) -> None:
     assert compare_variants(config(compare_rows=0), out, SPEC, outcome(), seed=1) is None
+
+
+def test_rivals_that_were_made_before_the_search_was_over_are_taken_up(
+    comparison: CrossComparison, out: Artifacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison then fits what has the search's crosses, and nothing else, to the same figures."""
+    found = outcome()
+    space = SearchSpace(columns=found.columns, folds=found.folds, allowed=found.allowed)
+    sampled = Sampled.read(config(), out, SPEC, 1)
+    rivals(config(), out, SPEC, space, sampled, 1, KeptParts(tmp_path / "kept", 60.0, {"run": "1"}))
+    for name in ("logistic_variants", "boosted"):
+        monkeypatch.setattr(module, name, None)
+    again = KeptParts(tmp_path / "kept", 60.0, {"run": "1"}, resume=True)
+    assert compare_variants(config(), out, SPEC, found, 1, again) == comparison
 
 
 def test_a_comparison_that_was_stopped_finds_what_it_has_finished(

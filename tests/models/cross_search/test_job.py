@@ -18,7 +18,7 @@ from contracts.config.config import Config, parse
 from contracts.errors import ConfigError, DataError, SluiceError
 from contracts.features import found_crosses
 from contracts.summaries.crosses import CrossesSummary
-from models.cross_search.job import compare, find_crosses
+from models.cross_search.job import OpenRivals, compare, compare_ahead, find_crosses
 from models.distributed.run_checkpoint import RunCheckpoint
 from models.distributed.world import World
 from tests.models.crossed_world import (
@@ -140,6 +140,29 @@ def test_a_search_without_its_comparison_is_done_again_and_one_with_it_is_kept(t
     assert set(compared.phases) == {"search", "prune", "compare"}
     assert compared.seconds == pytest.approx(again.seconds + compared.phases["compare"])
     assert find_crosses(wanted, out) == (compared, None)
+
+
+def test_rivals_made_beside_a_search_read_examples_as_they_were_and_change_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, wanted = world(tmp_path / "out", pair_logit(0, 4)), config(compare_rows=1000)
+    alone = world(tmp_path / "alone", pair_logit(0, 4))
+    _, undisturbed = find_crosses(wanted, alone)
+    assert undisturbed is not None
+    expected = compare(undisturbed)
+    told: list[OpenRivals] = []
+    _, comparison = find_crosses(wanted, out, beside=told.append)
+    assert comparison is not None
+    moved = tmp_path / "moved"
+    (out.out / "examples").rename(moved)  # as files that are written again are gone
+    compare_ahead(pickle.loads(pickle.dumps(told[0])))
+    moved.rename(out.out / "examples")
+    monkeypatch.setattr("models.cross_search.comparison.logistic_variants", None)
+    found = compare(pickle.loads(pickle.dumps(comparison)))
+    apart = {"seconds", "phases", "rows_per_second", "history"}
+    assert found.model_dump(exclude=apart) == expected.model_dump(exclude=apart)
+    assert not told[0].plain.out.exists()
+    assert not [*out.crosses.glob("checkpoints*")]
 
 
 def test_a_search_that_was_ended_goes_on_by_resume_and_no_other_does(tmp_path: Path) -> None:

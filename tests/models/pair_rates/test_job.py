@@ -9,6 +9,7 @@ from contracts.features.pair_graph import GraphManifest
 from contracts.summaries import summary
 from contracts.summaries.pair_rates import PairRatesSummary
 from models.pair_rates import job as pretrain_job
+from models.pair_rates import weights as pair_weights
 from tests.models.stored_graph import store
 
 TEXT = """
@@ -72,6 +73,16 @@ def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph
     assert FeatureSpec.read(out.encoding) == named
     pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates), seed=4)
     assert (out.pair_rates / WEIGHTS).read_bytes() != weights
+
+
+def test_pair_rates_fitted_ahead_are_named_once_the_spec_is_ready_for_it(out, pair_spec):
+    found = pretrain_job.fit_ahead(config(), out, GraphManifest.read(out.pair_rates), None)
+    assert FeatureSpec.read(out.encoding) == pair_spec
+    pair_weights.name_in_spec(out, found)
+    named = FeatureSpec.read(out.encoding)
+    pair_spec.write(out.encoding)
+    pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
+    assert FeatureSpec.read(out.encoding) == named != pair_spec
 
 
 def test_weights_of_batches_that_were_cut_otherwise_are_not_kept(out, monkeypatch):

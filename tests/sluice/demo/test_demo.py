@@ -24,6 +24,7 @@ from contracts.summaries.run import RunSummary
 from sluice.cli import app
 from sluice.demo import demo as demo_module
 from sluice.demo.demo import look_next, require_sound
+from sluice.demo.in_two_processes import Beyond
 from tests.docs_blocks import commands
 
 ROOT = Path(__file__).parents[3]
@@ -66,6 +67,12 @@ def test_a_demo_without_requests_or_a_bundle_is_not_sound():
         require_sound(None, outcome(0, 0).parity)
 
 
+def in_two(monkeypatch: pytest.MonkeyPatch, beyond: Beyond) -> None:
+    """A run that two processes have made."""
+    monkeypatch.setattr(demo_module.in_two_processes, "run_to_models", lambda *given, **named: (outcome(0, 0), beyond))
+    monkeypatch.setattr(demo_module.jobs, "run_to_bundle", lambda *given, **named: outcome(0, 0))
+
+
 @pytest.mark.parametrize("keep_serving", [True, False])
 def test_a_demo_that_fails_beside_its_server_leaves_none_that_nobody_was_told_of(monkeypatch, tmp_path, keep_serving):
     done: list[str] = []
@@ -75,8 +82,7 @@ def test_a_demo_that_fails_beside_its_server_leaves_none_that_nobody_was_told_of
     lane.__exit__.return_value = False
     for name, made in (("SideLane", lane), ("ServerProcess", server), ("_simulate", None), ("_evaluated", None)):
         monkeypatch.setattr(demo_module, name, lambda *given, made=made, **named: made)
-    for name in ("run_to_models", "run_to_bundle"):
-        monkeypatch.setattr(demo_module.jobs, name, lambda *given, **named: outcome(0, 0))
+    in_two(monkeypatch, Beyond())
     with pytest.raises(SluiceError, match="the process beside"):
         demo_module.run_demo(tmp_path / "out", None, keep_serving, Console(quiet=True))
     assert done == ["stopped"]
@@ -85,16 +91,12 @@ def test_a_demo_that_fails_beside_its_server_leaves_none_that_nobody_was_told_of
 @pytest.mark.parametrize("quick", [True, False])
 def test_both_demos_end_with_three_lines_on_what_to_look_at_next(monkeypatch, tmp_path, quick):
     out, page = tmp_path / "out", tmp_path / "out" / "report.html"
-    beside = [SimpleNamespace(result=lambda: None),
-              SimpleNamespace(result=lambda: SimpleNamespace(federated=None, settings=None))]
     lane = MagicMock()
-    lane.__enter__.return_value.submit.side_effect = beside
     lane.__exit__.return_value = False
     for name, made in (("SideLane", lane), ("ServerProcess", MagicMock(target="nowhere")), ("_simulate", None),
                        ("_evaluated", outcome(0, 0)), ("_with_crosses", outcome(0, 0))):
         monkeypatch.setattr(demo_module, name, lambda *given, made=made, **named: made)
-    for name in ("run_to_models", "run_to_bundle"):
-        monkeypatch.setattr(demo_module.jobs, name, lambda *given, **named: outcome(0, 0))
+    in_two(monkeypatch, Beyond())
     monkeypatch.setattr("sluice.report.report.write_report", lambda folder: page)
     said = io.StringIO()
     demo_module.run_demo(out, None, False, Console(file=said, width=80), quick=quick)

@@ -21,6 +21,13 @@ def test_a_server_listens_where_it_says_and_ends_well_when_asked(run: Artifacts,
     assert server.stop() == 0  # once more does no harm
 
 
+def test_a_server_that_is_not_waited_for_is_when_it_is_asked_for(tmp_path) -> None:
+    server = ServerProcess(tmp_path / "nothing", tmp_path / "server.log", wait=False)
+    with pytest.raises(SluiceError, match="did not start"):
+        assert server.target
+    assert server.process.poll() is not None
+
+
 def test_a_bundle_that_is_none_is_an_error_with_the_logs_last_line(tmp_path) -> None:
     with pytest.raises(SluiceError, match=r"did not start: sluice: .*nothing.*whole log: .*server\.log"):
         ServerProcess(tmp_path / "nothing", tmp_path / "server.log")

@@ -50,6 +50,14 @@ def test_what_the_lane_has_not_begun_is_made_here_in_order(made, tmp_path) -> No
     assert made == NAMES[1:]
 
 
+def test_what_comes_after_the_models_is_given_to_the_lane_before_any_is_made_here(made, tmp_path) -> None:
+    lane: Any = BusyLane()
+    seen: list[tuple[list[str], list[str]]] = []
+    train_in_two(lane, None, Artifacts(tmp_path), 3, None, lambda what, done, total: None,  # type: ignore[arg-type]
+                 lambda: seen.append(([*lane.given], [*made])))
+    assert seen == [(NAMES, [])]
+
+
 def test_what_fails_beside_fails_here(made, tmp_path) -> None:
     lane: Any = BusyLane(OneClassError("one class"))
     with pytest.raises(OneClassError, match="one class"):
