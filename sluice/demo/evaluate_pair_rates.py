@@ -40,7 +40,7 @@ def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | 
     if not any(field.parts == PAIR for field in spec.pair_rates()):
         return None
     graph = PairGraph.read(out.pair_rates)
-    made = {name: _made(name, graph, spec, config, out) for name in BASELINES}
+    made = {name: rates_of(name, graph, spec, config, out) for name in BASELINES}
     sizes = summary.required(out.pair_rates, PairRatesSummary, "sluice pretrain").bytes
     assert sizes is not None  # there is a pair
     return PairRateEvaluation(
@@ -50,8 +50,8 @@ def evaluate_pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | 
     )
 
 
-def _made(name: str, graph: PairGraph, spec: FeatureSpec, config: Config, out: Artifacts) -> PairRateFeatures:
-    """Those of the run itself are not fitted once more."""
+def rates_of(name: str, graph: PairGraph, spec: FeatureSpec, config: Config, out: Artifacts) -> PairRateFeatures:
+    """Of one of BASELINES; those that the run has pre-trained itself are not fitted once more."""
     if name != config.pair_rates.model or spec.pair_model is None:
         return made_by(name, graph, spec, config.pair_rates, config.seed)
     kept = PairRateFeatures(spec, spec.pair_model)
