@@ -73,6 +73,10 @@ class Negatives(Section):
         0.0, ge=0, le=1, description="the power of how often an item was taken so far, by which it is drawn; 0: every "
         "item alike; 1: as often as it is taken",
     )
+    candidates: float = Field(
+        0.0, ge=0, le=0.9, description="share of them that is drawn from what an item-to-item retrieval, fitted before "
+        "that day, has for the user's latest items at that moment; the others are drawn as `popularity` says",
+    )
 
 
 class Label(Section):

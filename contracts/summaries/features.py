@@ -51,7 +51,8 @@ class Ingested(Record):
 class DrawnRows(Record):
     """What was drawn for a log of positives alone: `negatives` rows for `positives` of its takes, of a catalogue that
     has `items` in the end. The other takes teach histories alone: `newcomers` were the first of their item, `repeats`
-    not the first of that item by that user, and for `exhausted` ones the user had taken every item there was."""
+    not the first of that item by that user, and for `exhausted` ones the user had taken every item there was. Of the
+    drawn rows `candidates` is the share that was to come from a retrieval, and `retrieved` did."""
 
     positives: int
     negatives: int
@@ -61,6 +62,8 @@ class DrawnRows(Record):
     items: int
     per_positive: int
     popularity: float
+    candidates: float = 0.0
+    retrieved: int = 0
     written: tuple[str, ...]
 
 

@@ -76,12 +76,13 @@ def prepare(config: Config, out: Artifacts, folder: Path, memory: Path | None = 
 
     The population is a seeded choice where it is bounded; a client keeps its latest `max_samples` rows to train on,
     and of the later ones as many. `memory`: where users keep what they answered and spent from run to run; None: in
-    the folder, for runs of this one alone. Raises ConfigError where negatives were drawn by popularity.
+    the folder, for runs of this one alone. Raises ConfigError where negatives were not drawn every item alike.
     """
-    if config.label.negatives.popularity > 0:
-        raise ConfigError(
-            f"label.negatives.popularity is {config.label.negatives.popularity:g}, and no client knows how often an "
-            "item was drawn by it; set it to 0 for federated training")
+    negatives = config.label.negatives
+    for name, value in (("popularity", negatives.popularity), ("candidates", negatives.candidates)):
+        if value > 0:
+            raise ConfigError(f"label.negatives.{name} is {value:g}, and no client knows how often an item was drawn "
+                              "by it; set it to 0 for federated training")
     spec = federated_spec(config, FeatureSpec.read(out.encoding))
     samples = SamplesByUser(ExampleSet(out.examples("train"), spec))
     later = SamplesByUser(ExampleSet(out.examples("validation"), spec))

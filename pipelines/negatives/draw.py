@@ -14,120 +14,93 @@ was there before it, and on nothing of how rows lie on machines. For each row, o
 is how many of the rows drawn for the positive are expected to be i: the log odds of a model trained on the rows are
 those of i being the item taken at t, less ln(draws). With power 0, Q is exact; else an item counts in Q with the share
 of the tickets that it had when the user took it.
+
+A share s of the rows is drawn evenly from the candidates C that a retrieval has for the positive
+(pipelines/negatives/candidates.py), which are of the allowed items; none where C is empty. Then
+
+    draws = per_positive ((1 - s) q_i(t) / (1 - Q) + s [i in C] / |C|)
+
+where a positive is in C when it was retrieved itself. The first term is never 0, so that what the retrieval does not
+find has a rate to undo, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructField, StructType
 
 from contracts.artifacts import DRAWS, ITEM, ROW, USER
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
 from pipelines.features.prefix_sums import PrefixSums
+from pipelines.negatives.candidates import Candidates, Retrieval
 from pipelines.negatives.catalogue import Catalogue
-from pipelines.windows.publish_clock import AT
+from pipelines.negatives.neighbours import Neighbours
+from pipelines.negatives.takes import Taken, Takes
+from pipelines.windows.publish_clock import AT, ENTER
 
 PICK, WANTED = "_pick", "_wanted"  # 0: the positive; 1, 2, ...: drawn for it; below 0: no example, and why not
 NEWCOMER, REPEAT, EXHAUSTED = -1, -2, -3
+RETRIEVED = "_retrieved"  # drawn from the candidates
 WHOLE = 2**40  # a share of 1 in whole numbers
 ATTEMPTS = 32  # then what is left to the user is looked up
+SOURCE, CANDIDATE = ATTEMPTS + 1, ATTEMPTS + 2  # hashed where an attempt's number is
+AT_ONCE = 2**14  # positives, of up to 200 candidates each
 SCHEMA = StructType([
     StructField(ROW, LongType()), StructField(PICK, IntegerType()), StructField(ITEM, StringType()),
-    StructField(DRAWS, DoubleType()),
+    StructField(DRAWS, DoubleType()), StructField(RETRIEVED, BooleanType()),
 ])
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """How rows are drawn: `power` as the catalogue was made with it."""
+    """How rows are drawn: `power` as the catalogue was made with it; `candidates` is the share of them, of which
+    `folder` has the neighbours where it is above 0."""
 
     folder: Path
     seed: int
     per_positive: int
     power: float
     repeat: bool
+    candidates: float = 0.0
 
     def __call__(self, table: pa.Table, group: np.ndarray) -> pa.Table:
-        """ROW, PICK, ITEM and DRAWS of the wanted rows among all takes of some users."""
-        return draw(table, group, Catalogue.read(self.folder), self)
+        """ROW, PICK, ITEM, DRAWS and RETRIEVED of the wanted rows among all takes of some users."""
+        neighbours = Neighbours.read(self.folder) if self.candidates else None
+        return draw(table, group, Catalogue.read(self.folder), self, neighbours)
 
 
-@step(needs={ROW: "bigint", USER: "string", ITEM: "string", AT: "bigint", WANTED: "boolean"}, gives={PICK: "int"})
+@step(needs={ROW: "bigint", USER: "string", ITEM: "string", AT: "bigint", ENTER: "bigint", WANTED: "boolean"},
+      gives={PICK: "int"})
 def picks(takes: DataFrame, drawing: Drawing) -> DataFrame:
     """For each wanted take itself and what was drawn for it, or why it is no example; `takes` are all there are."""
-    return per_key(takes.select(ROW, USER, ITEM, AT, WANTED), [USER], drawing, SCHEMA)
+    return per_key(takes.select(ROW, USER, ITEM, AT, ENTER, WANTED), [USER], drawing, SCHEMA)
 
 
-class Takes(NamedTuple):
-    """Numbers of item and of holder (the user; where takes repeat, the user at a moment), microseconds, row hashes."""
-
-    item: np.ndarray
-    holder: np.ndarray
-    at: np.ndarray
-    row: np.ndarray
-
-    def of(self, chosen: np.ndarray) -> Takes:
-        return Takes(*(values[chosen] for values in self))
-
-
-class Taken:
-    """What each holder has, since when: of equal takes the first, by time and then by hash."""
-
-    def __init__(self, takes: Takes, items: int) -> None:
-        self.items = items
-        codes = self._codes(takes.holder, takes.item)
-        order = np.lexsort([takes.row, takes.at, codes])
-        firsts = order[np.diff(codes[order], prepend=-1) != 0]
-        self.first = np.zeros(len(codes), dtype=bool)
-        self.first[firsts] = True
-        self._held, self._since = codes[firsts], takes.at[firsts]
-
-    def _codes(self, holder: np.ndarray, item: np.ndarray) -> np.ndarray:
-        return holder * self.items + item
-
-    def has(self, holder: np.ndarray, item: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """Whether the holder has taken the item at or before the moment."""
-        codes = self._codes(holder, item)
-        place = np.minimum(np.searchsorted(self._held, codes), len(self._held) - 1)
-        return (self._held[place] == codes) & (self._since[place] <= at)
-
-
-def draw(table: pa.Table, group: np.ndarray, catalogue: Catalogue, drawing: Drawing) -> pa.Table:
-    """As `picks`, of a table with the columns of its takes; `group` numbers the users."""
-    takes = _takes(table, group, catalogue, drawing.repeat)
+def draw(
+    table: pa.Table, group: np.ndarray, catalogue: Catalogue, drawing: Drawing, neighbours: Neighbours | None = None
+) -> pa.Table:
+    """As `picks`, of a table with the columns of its takes; `group` numbers the users. `neighbours`: where a share of
+    the rows is drawn from candidates."""
+    takes = Takes.read(table, group, catalogue.names, drawing.repeat)
     taken = Taken(takes, len(catalogue.names))
     wanted = table.column(WANTED).to_numpy()
     new = catalogue.first[takes.item] > takes.at
     usable = np.flatnonzero(wanted & taken.first & ~new)
-    share = _free(takes, taken, catalogue, drawing.power)[usable]
-    drawn = _drawn(takes.of(usable), share, taken, catalogue, drawing)
+    free = _free(takes, taken, catalogue, drawing.power)
+    retrieval = Retrieval(takes, taken, neighbours) if neighbours else None
+    drawn = [
+        _drawn(takes.of(part), free[part], taken, catalogue, drawing,
+               retrieval.candidates(part) if retrieval else Candidates.none(len(part)))
+        for part in np.split(usable, range(AT_ONCE, len(usable), AT_ONCE))]
     left_out = [(np.flatnonzero(wanted & ~taken.first), REPEAT), (np.flatnonzero(wanted & taken.first & new), NEWCOMER)]
-    parts = [drawn, *(_table(catalogue, takes.row[rows], pick, takes.item[rows], 0.0) for rows, pick in left_out)]
+    parts = [*drawn, *(_table(catalogue, takes.row[rows], pick, takes.item[rows], 0.0) for rows, pick in left_out)]
     return pa.concat_tables(parts).combine_chunks()
-
-
-def _takes(table: pa.Table, group: np.ndarray, catalogue: Catalogue, repeat: bool) -> Takes:
-    at, row = (table.column(name).to_numpy() for name in (AT, ROW))
-    items = pc.index_in(table.column(ITEM).combine_chunks(), value_set=catalogue.names)
-    holder = _moments(group, at) if repeat else group
-    return Takes(items.to_numpy().astype(np.int64), holder, at, row)
-
-
-def _moments(group: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """A number for each moment of each user."""
-    order = np.lexsort([at, group])
-    changes = (np.diff(group[order], prepend=-1) != 0) | (np.diff(at[order], prepend=at[order[:1]]) != 0)
-    found = np.empty_like(group)
-    found[order] = np.cumsum(changes)
-    return found
 
 
 def _free(takes: Takes, taken: Taken, catalogue: Catalogue, power: float) -> np.ndarray:
@@ -143,12 +116,37 @@ def _free(takes: Takes, taken: Taken, catalogue: Catalogue, power: float) -> np.
     return 1.0 - sums.of(np.rint(shares * WHOLE).astype(np.int64)) / WHOLE
 
 
-def _drawn(takes: Takes, free: np.ndarray, taken: Taken, catalogue: Catalogue, drawing: Drawing) -> pa.Table:
+def _drawn(
+    takes: Takes, free: np.ndarray, taken: Taken, catalogue: Catalogue, drawing: Drawing, candidates: Candidates
+) -> pa.Table:
     """The positives `takes`, whose items were there, with the rows drawn for them; exhausted ones with none."""
-    tickets, count = catalogue.tickets(takes.at), drawing.per_positive
+    count = drawing.per_positive
     of = np.repeat(np.arange(len(takes.row)), count)
     picked = np.tile(np.arange(1, count + 1), len(takes.row))
-    items: np.ndarray = np.full(len(of), -1, np.int64)
+    share = np.where(candidates.sizes > 0, drawing.candidates, 0.0)
+    retrieved = uniform(drawing.seed, takes.row[of], picked, SOURCE) < share[of]
+    items = np.full(len(of), -1, np.int64)
+    items[retrieved] = candidates.at(
+        of[retrieved], uniform(drawing.seed, takes.row[of[retrieved]], picked[retrieved], CANDIDATE))
+    _from_catalogue(items, takes, of, picked, taken, catalogue, drawing)
+    empty = np.bincount(of, weights=items < 0, minlength=len(takes.row)) > 0
+    kept, rows = np.flatnonzero(~empty), ~empty[of]
+    rate = _Rate(takes, free, catalogue, candidates, count, share)
+    own, among = candidates.own[kept], candidates.among(of[rows], items[rows], len(catalogue.names))
+    return pa.concat_tables([
+        _table(catalogue, takes.row[kept], 0, takes.item[kept], rate.of(kept, takes.item[kept], own)),
+        _table(catalogue, takes.row[of[rows]], picked[rows], items[rows], rate.of(of[rows], items[rows], among),
+               retrieved[rows]),
+        _table(catalogue, takes.row[empty], EXHAUSTED, takes.item[empty], 0.0),
+    ])
+
+
+def _from_catalogue(
+    items: np.ndarray, takes: Takes, of: np.ndarray, picked: np.ndarray, taken: Taken, catalogue: Catalogue,
+    drawing: Drawing,
+) -> None:
+    """Fills in those that are -1, of the positives `of`; they stay so where there is nothing for the user."""
+    tickets = catalogue.tickets(takes.at)
     for attempt in range(ATTEMPTS):
         open_ = np.flatnonzero(items < 0)
         if not len(open_):
@@ -159,17 +157,24 @@ def _drawn(takes: Takes, free: np.ndarray, taken: Taken, catalogue: Catalogue, d
         items[open_] = np.where(taken.has(takes.holder[by], found, takes.at[by]), -1, found)
     for place in np.flatnonzero(items < 0).tolist():
         items[place] = _looked_up(takes.of(of[place : place + 1]), int(picked[place]), taken, catalogue, drawing)
-    empty = np.bincount(of, weights=items < 0, minlength=len(takes.row)) > 0
-    kept, rows = np.flatnonzero(~empty), ~empty[of]
-    smallest = 1.0 / np.maximum(tickets, 1)
-    rate = count / (tickets * np.maximum(free, smallest))
-    return pa.concat_tables([
-        _table(catalogue, takes.row[kept], 0, takes.item[kept],
-               rate[kept] * catalogue.tickets_of(takes.item[kept], tickets[kept])),
-        _table(catalogue, takes.row[of[rows]], picked[rows], items[rows],
-               rate[of[rows]] * catalogue.tickets_of(items[rows], tickets[of[rows]])),
-        _table(catalogue, takes.row[empty], EXHAUSTED, takes.item[empty], 0.0),
-    ])
+
+
+class _Rate:
+    """How many of the rows drawn for a positive are expected to be of an item."""
+
+    def __init__(
+        self, takes: Takes, free: np.ndarray, catalogue: Catalogue, candidates: Candidates, count: int,
+        share: np.ndarray,
+    ) -> None:
+        self.catalogue, self.tickets = catalogue, catalogue.tickets(takes.at)
+        smallest = 1.0 / np.maximum(self.tickets, 1)
+        self.of_ticket = count * (1.0 - share) / (self.tickets * np.maximum(free, smallest))
+        self.of_candidate = count * share / np.maximum(candidates.sizes, 1)
+
+    def of(self, positive: np.ndarray, item: np.ndarray, candidate: np.ndarray) -> np.ndarray:
+        """`candidate`: whether it is one of the positive's."""
+        tickets = self.catalogue.tickets_of(item, self.tickets[positive])
+        return self.of_ticket[positive] * tickets + self.of_candidate[positive] * candidate
 
 
 def _looked_up(take: Takes, pick: int, taken: Taken, catalogue: Catalogue, drawing: Drawing) -> int:
@@ -183,11 +188,13 @@ def _looked_up(take: Takes, pick: int, taken: Taken, catalogue: Catalogue, drawi
 
 
 def _table(
-    catalogue: Catalogue, rows: np.ndarray, pick: np.ndarray | int, items: np.ndarray, draws: np.ndarray | float
+    catalogue: Catalogue, rows: np.ndarray, pick: np.ndarray | int, items: np.ndarray, draws: np.ndarray | float,
+    retrieved: np.ndarray | bool = False,
 ) -> pa.Table:
     return pa.table({
         ROW: pa.array(rows, pa.int64()), PICK: pa.array(np.broadcast_to(pick, len(rows)), pa.int32()),
         ITEM: catalogue.names.take(pa.array(items)), DRAWS: pa.array(np.broadcast_to(draws, len(rows)), pa.float64()),
+        RETRIEVED: pa.array(np.broadcast_to(retrieved, len(rows)), pa.bool_()),
     })
 
 

@@ -24,11 +24,13 @@ from pipelines.features.ingested_tables import read_tables
 from pipelines.features.raw_features import STATIC
 from pipelines.features.source_columns import SourceColumns
 from pipelines.negatives.catalogue import Catalogue, tickets
-from pipelines.negatives.draw import EXHAUSTED, NEWCOMER, PICK, REPEAT, WANTED, Drawing, picks
+from pipelines.negatives.draw import EXHAUSTED, NEWCOMER, PICK, REPEAT, RETRIEVED, WANTED, Drawing, picks
 from pipelines.negatives.latest_values import latest_values
+from pipelines.negatives.neighbours import beginnings, fit_neighbours
 from pipelines.windows.publish_clock import with_times
 
 CATALOGUE = "_catalogue"
+FROM_CANDIDATES = 2
 EMBEDDED_ROWS = 6_000_000  # of a pass, which reads the takes of all older days
 
 
@@ -48,9 +50,11 @@ def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequenc
     takes = with_times(read_days(spark, out.events, _up_to(there, days or there)), 0)
     catalogue = Catalogue.of(tickets(takes, negatives.popularity).toArrow())
     catalogue.write(folder)
-    drawing = Drawing(folder=folder, seed=config.seed, per_positive=negatives.per_positive, power=negatives.popularity,
-                      repeat=config.label.repeat)
     wanted = list(days) if days is not None else there
+    if negatives.candidates:
+        fit_neighbours(takes, beginnings(wanted), catalogue, folder)
+    drawing = Drawing(folder=folder, seed=config.seed, per_positive=negatives.per_positive, power=negatives.popularity,
+                      repeat=config.label.repeat, candidates=negatives.candidates)
     sizes = {day: rows_in(out.events / f"{DAY}={day}") for day in wanted}
     most = EMBEDDED_ROWS // (1 + negatives.per_positive)
     passes = groups_of(sizes, most) if is_embedded(spark) else [wanted]
@@ -62,7 +66,8 @@ def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequenc
     found = DrawnRows(
         positives=counts[0], negatives=counts[1], newcomers=counts[NEWCOMER], repeats=counts[REPEAT],
         exhausted=counts[EXHAUSTED], items=len(catalogue.names), per_positive=negatives.per_positive,
-        popularity=negatives.popularity, written=tuple(written),
+        popularity=negatives.popularity, candidates=negatives.candidates, retrieved=counts[FROM_CANDIDATES],
+        written=tuple(written),
     )
     _check(found, config, days)
     return found
@@ -71,13 +76,15 @@ def draw_rows(spark: SparkSession, config: Config, out: Artifacts, days: Sequenc
 def _write(
     spark: SparkSession, config: Config, out: Artifacts, drawing: Drawing, days: Sequence[str], counts: Counter[int]
 ) -> list[str]:
-    """One pass; adds up what became of the takes by PICK, drawn rows as 1. Returns the days that changed."""
+    """One pass; adds up what became of the takes by PICK, drawn rows as 1, and those of them FROM_CANDIDATES. Returns
+    the days that changed."""
     events = read_days(spark, out.events, _up_to(days_in(out.events), days))
     takes = with_times(events, 0).withColumn(WANTED, F.col(DAY).isin(list(days)))
     found = picks(takes, drawing).persist()
     try:
-        kinds = found.groupBy(F.least(PICK, F.lit(1)).alias(PICK)).count().collect()
-        counts.update({row[PICK]: row["count"] for row in kinds})
+        kinds = found.groupBy(F.least(PICK, F.lit(1)).alias(PICK), RETRIEVED).count().collect()
+        for row in kinds:
+            counts.update({row[PICK]: row["count"]} | ({FROM_CANDIDATES: row["count"]} if row[RETRIEVED] else {}))
         rows = _rows(found, takes, _item_columns(spark, config, out, days)).select(*events.columns, DRAWS)
         return write_days(rows, out.drawn, only=days)
     finally:
@@ -90,7 +97,7 @@ def _up_to(known: Sequence[str], days: Sequence[str]) -> list[str]:
 
 def _rows(found: DataFrame, takes: DataFrame, item_columns: Sequence[str]) -> DataFrame:
     """The positives with what was drawn for them: columns of `takes`, and DRAWS."""
-    joined = found.where(F.col(PICK) >= 0).join(takes.where(WANTED).drop(ITEM, *item_columns), ROW)
+    joined = found.where(F.col(PICK) >= 0).drop(RETRIEVED).join(takes.where(WANTED).drop(ITEM, *item_columns), ROW)
     own = F.when(F.col(PICK) == 0, F.col(ROW)).otherwise(F.xxhash64(ROW, PICK))
     rows = joined.withColumns({ROW: own, LABEL: (F.col(PICK) == 0).cast("float")})
     return rows.join(latest_values(rows, takes, item_columns), ROW, "left") if item_columns else rows

@@ -8,6 +8,9 @@ from contracts.summaries.features import DrawnRows
 def meaning(drawn: DrawnRows) -> str:
     """Of AUC, losses and probabilities; how the rows came about."""
     how = f"an item by its takes so far to the power {drawn.popularity:g}" if drawn.popularity else "every item alike"
+    if drawn.candidates:
+        how += (f", but {drawn.retrieved / max(drawn.negatives, 1):.0%} of them evenly from what an item-to-item "
+                f"retrieval, fitted before that day, had for the user ({drawn.candidates:.0%} where it had anything)")
     left_out = ", ".join(f"{count:,} {what}" for count, what in (
         (drawn.newcomers, "that were the first of their item"), (drawn.repeats, "that repeated one of the user's own"),
         (drawn.exhausted, "of users who had taken all there was")) if count)

@@ -110,11 +110,12 @@ def test_fewer_users_than_a_round_has_clients_are_refused(tmp_path):
         prepare.prepare(small_world.config(clients=31), small_world.write(tmp_path / "out"), tmp_path / "federated")
 
 
-def test_rows_drawn_by_popularity_are_refused_because_no_client_knows_how_often(tmp_path):
+@pytest.mark.parametrize("way", ["popularity", "candidates"])
+def test_rows_not_drawn_every_item_alike_are_refused_because_no_client_knows_how_often(tmp_path, way):
     config = small_world.config()
     config = config.model_validate(config.model_dump() | {
-        "label": {"positives_only": True, "negatives": {"popularity": 0.5}}})
-    with pytest.raises(ConfigError, match="set it to 0 for federated training"):
+        "label": {"positives_only": True, "negatives": {way: 0.5}}})
+    with pytest.raises(ConfigError, match=f"{way} is 0.5(?s:.*)set it to 0 for federated training"):
         prepare.prepare(config, small_world.write(tmp_path / "out", drawn=4), tmp_path / "run")
 
 

@@ -227,6 +227,67 @@ def test_another_seed_draws_others(
     assert all(found[day] != expected[day] for day in expected)
 
 
+def neighbourly() -> dict[str, list[Any]]:
+    """Each user keeps to a fifth of the items."""
+    log = takes()
+    steps = np.random.default_rng(8).geometric(0.12, ROWS).clip(1, 20).tolist()
+    return log | {"item_id": [f"i{(7 * int(user[1:]) + step) % 100}"
+                              for user, step in zip(log["user_id"], steps, strict=True)]}
+
+
+@pytest.fixture(scope="module")
+def retrieved(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[float, tuple[Path, Artifacts, FeaturesSummary]]:
+    """By share of candidates."""
+    data = write(tmp_path_factory.mktemp("neighbourly"), neighbourly())
+    made = {}
+    for share in (0.0, 0.8):
+        out = Artifacts(tmp_path_factory.mktemp("out"))
+        made[share] = data, out, make_features(of_candidates(share), data, out)
+    return made
+
+
+def of_candidates(share: float) -> Config:
+    return config(negatives={"per_positive": COUNT, "candidates": share}, repeat=False)
+
+
+def test_candidates_are_nearer_than_what_is_drawn_every_item_alike(
+    retrieved: dict[float, tuple[Path, Artifacts, FeaturesSummary]]
+) -> None:
+    near = {}
+    for share, (_, out, figures) in retrieved.items():
+        negatives = [row for row in rows(out.drawn) if not row[LABEL]]
+        near[share] = np.mean([(int(row[ITEM][1:]) - 7 * int(row[USER][1:])) % 100 <= 20 for row in negatives])
+        assert figures.drawn is not None
+        assert figures.drawn.negatives == len(negatives)
+        assert (figures.drawn.retrieved > 0.5 * len(negatives)) == (share > 0)
+    assert near[0.8] > 1.5 * near[0.0]
+
+
+def test_candidates_were_there_and_not_taken_and_every_row_has_a_rate(
+    retrieved: dict[float, tuple[Path, Artifacts, FeaturesSummary]]
+) -> None:
+    log = neighbourly()
+    events = list(zip(log["user_id"], log["item_id"], log["time"], strict=True))
+    for row in rows(retrieved[0.8][1].drawn):
+        assert 0 < row[DRAWS] <= COUNT
+        assert any(item == row[ITEM] and at < row[TIME] for _, item, at in events)
+        if not row[LABEL]:
+            assert not any((user, item) == (row[USER], row[ITEM]) and at <= row[TIME] for user, item, at in events)
+
+
+def test_candidates_of_a_second_run_and_of_a_day_alone_are_the_same(
+    spark: SparkSession, retrieved: dict[float, tuple[Path, Artifacts, FeaturesSummary]]
+) -> None:
+    _, out, _ = retrieved[0.8]
+    before = digests(out.drawn)
+    assert draw_rows(spark, of_candidates(0.8), out).written == ()
+    with unreadable(out.events, after="2026-01-09"):
+        assert draw_rows(spark, of_candidates(0.8), out, ["2026-01-09"]).written == ()
+    assert digests(out.drawn) == before
+
+
 @pytest.mark.parametrize(("change", "repeat", "sentence"), [
     ({"item_id": ["only"] * ROWS}, True, "the log has 1 item"),
     ({"user_id": [f"u{n % 2}" for n in range(ROWS)], "item_id": [f"i{n % 2}" for n in range(ROWS)]}, False,

@@ -20,3 +20,10 @@ def test_it_names_the_power_and_no_reason_that_left_nothing_out() -> None:
     text = meaning(DRAWN.model_copy(update={"popularity": 0.75, "newcomers": 0, "exhausted": 0}))
     assert "an item by its takes so far to the power 0.75" in text
     assert "without drawn rows" not in text
+
+
+def test_it_tells_how_many_rows_a_retrieval_gave() -> None:
+    text = meaning(DRAWN.model_copy(update={"candidates": 0.5, "retrieved": 9000}))
+    assert "25% of them evenly from what an item-to-item retrieval" in text
+    assert "(50% where it had anything)" in text
+    assert "retrieval" not in meaning(DRAWN)
