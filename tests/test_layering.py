@@ -46,7 +46,7 @@ ROOMS = {
     "benchmarks.hostile": "",
     "benchmarks.models": "",
     "benchmarks.observability": "serving",
-    "benchmarks.peers": "",
+    "benchmarks.peers": "models",
     "benchmarks.pipelines": "peers",
     "benchmarks.scale": "models",
     "benchmarks.serving": "peers wire",

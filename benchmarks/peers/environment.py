@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import site
 import subprocess
 import sys
@@ -9,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contracts.errors import SluiceError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def peer_python(folder: Path, modules: Sequence[str], packages: Sequence[str], on_top: bool = False) -> Path:
@@ -30,3 +33,14 @@ def peer_python(folder: Path, modules: Sequence[str], packages: Sequence[str], o
             raise SluiceError(f"{', '.join(packages)} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; "
                               f"install it there, or leave {', '.join(modules)} out")
     return python
+
+
+def run_module(python: Path, module: str, plan_file: Path, threads: int) -> None:
+    """`module`'s `run` of a plan, in a process of its own. Raises SluiceError, with the end of what it said, where it
+    fails."""
+    script = f"import sys; from {module} import run; run(sys.argv[1])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run([str(python), "-c", script, str(plan_file)], env=environment, capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        raise SluiceError(f"{module} failed on {plan_file}: {done.stderr.strip()[-800:]}")

@@ -5,12 +5,27 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 OUTCOME = "outcome.json"  # what a run writes last
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class PlanFile:
+    """What is told in a file of JSON."""
+
+    def write(self, path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        return path
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(PlanFile):
     """`rows`: the folder of the rows as the ranker's side reads them. `l2`: the penalty of the vectors of all values is
     l2 / (2 N) times the sum of their squares, N training rows. `out`: where probabilities and outcome go."""
 
@@ -32,22 +47,14 @@ class Plan:
     patience: int = 2
     precision: str = "fp32"
 
-    def write(self, path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        return path
-
-    @staticmethod
-    def read(path: str | Path) -> Plan:
-        return Plan(**json.loads(Path(path).read_text(encoding="utf-8")))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """`rows_per_second` of training, reading included, evaluation apart; `seconds_to_best` from the first row to the
     validation of the best epoch; `peak_mib` of the process that trains, without readers that it started.
 
-    Beside it lie validation.npy and test.npy: probabilities, in file order.
+    Beside it lie validation.npy and test.npy: a ranker's probabilities, in file order. Of an encoder of sequences
+    test.npy: what it recommends.
     """
 
     rows_per_second: float

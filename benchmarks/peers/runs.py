@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,13 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.peers.environment import run_module
 from benchmarks.peers.plan import OUTCOME, Outcome, Plan
 from contracts.artifacts import LABEL
-from contracts.errors import SluiceError
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 
-ROOT = Path(__file__).resolve().parents[2]
 SIDES = ("sluice", "fuxictr")
 LEAST = 1e-7  # nearer to 0 and 1 than this no float32 probability comes
 
@@ -79,7 +76,8 @@ class Match:
         begin = time.perf_counter()
         if not (self.merge and _done(folder, made)):
             shutil.rmtree(folder, ignore_errors=True)
-            _started(self.sides[side].python, f"benchmarks.peers.{side}_ranker", made.write(folder / "plan.json"), plan)
+            run_module(self.sides[side].python, f"benchmarks.peers.{side}_ranker", made.write(folder / "plan.json"),
+                       plan.threads)
         scores = {name: np.load(folder / f"{name}.npy").astype(np.float64).clip(LEAST, 1 - LEAST)
                   for name in self.labels}
         aucs = {name: auc(self.labels[name], scores[name]) for name in self.labels}
@@ -94,15 +92,6 @@ def _done(folder: Path, plan: Plan) -> bool:
     if not (folder / OUTCOME).exists():
         return False
     return replace(Plan.read(folder / "plan.json"), rows=plan.rows, out=plan.out) == plan
-
-
-def _started(python: Path, module: str, plan_file: Path, plan: Plan) -> None:
-    script = f"import sys; from {module} import run; run(sys.argv[1])"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(plan.threads)}
-    done = subprocess.run([str(python), "-c", script, str(plan_file)], env=environment, capture_output=True, text=True,
-                          check=False)
-    if done.returncode:
-        raise SluiceError(f"{module} failed on {plan_file}: {done.stderr.strip()[-800:]}")
 
 
 def sides_of(out: Path, rows: Path, peer: Path) -> dict[str, Side]:

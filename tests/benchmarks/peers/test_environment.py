@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers.environment import peer_python
+from benchmarks.peers.environment import peer_python, run_module
 from contracts.errors import SluiceError
 
 
@@ -24,3 +24,8 @@ def test_an_environment_that_has_the_module_is_taken_as_it_is(folder: Path) -> N
 def test_what_cannot_be_installed_is_said(folder: Path) -> None:
     with pytest.raises(SluiceError, match=r"(?s)nowhere cannot be installed into .*leave json, no_such_module out"):
         peer_python(folder, ["json", "no_such_module"], [str(folder / "nowhere")])
+
+
+def test_a_module_runs_its_plan_or_says_why_not(tmp_path: Path) -> None:
+    with pytest.raises(SluiceError, match=r"json failed on .*plan.json: (?s:.*)cannot import name 'run'"):
+        run_module(Path(sys.executable), "json", tmp_path / "plan.json", 1)
