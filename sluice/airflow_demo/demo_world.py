@@ -39,14 +39,16 @@ def sections(events: int) -> Sections:
         "prerank": {"requests": 100, "evaluation_requests": 25, "warm_steps": 60, "sweep_steps": 25, "tune_steps": 25,
                     "final_steps": 75, "penalties": [0.1, 0.5]},
         "retrieve": {"candidates": 400, "two_tower": 300, "item_to_item": 50, "popularity": 50},
-        "serve": {"default_limit": 8},
+        # Where the machine is slow answers are, and no request fails: callers wait 20 seconds.
+        "serve": {"default_limit": 8, "max_deadline_ms": 20_000, "queue_ms": 20_000},
         # Each limit lies far from an ordinary day and from the mishap that it is there for, in standard errors of so
         # small a day: `python -m sluice.airflow_demo.rehearsal` shows how far.
         "gate": {"margin": 0.03, "max_miscalibration": 0.6, "max_latency_ratio": 4.0},
         "quality": {"psi_floor": 0.5, "rows_floor": 1.0,  # a third more rows on the first day that is served
                     "limits": {"label_rate": [0.01, 0.3], "psi.weekday": 50.0, "churn.weekday": 2.0}},  # one a day
-        "watch": {"click_wait": "3s", "min_answers": 200, "max_miscalibration": 1.0,
-                  "max_p99_ms": 5000.0, "max_p99_ratio": 100.0},  # of a server beside which models are trained
+        "watch": {"click_wait": "3s", "min_answers": 200, "max_miscalibration": 1.0,  # clicks alone decide:
+                  "max_p99_ms": 20_000.0, "max_p99_ratio": 1000.0, "max_refusal_rate": 1.0,  # models are trained
+                  "max_incomplete_retrieval": 1.0},  # beside the server
     }
 
 

@@ -1,11 +1,14 @@
 """How far what decided a day of the demo lies from its limit, in standard errors: positive where nothing is refused.
 
     gate    (lower 95% bound + margin) / s                    GAUC, challenger minus champion
+            (upper 95% bound + margin) / s                    clicks that retrieval finds, challenger minus champion
             from the interval to the nearer limit / s         log of predicted over observed
     watch   from the interval to the nearer limit / s         log of predicted over observed
     quality (limit - share) / sqrt(share (1 - share) / rows)  shares of nulls, new values and clicks
             (limit - rows) / sqrt(rows)                       rows
-            limit / value - 1                                 drifts, and the gate's latency: no standard errors
+            limit / value - 1                                 drifts, and what hangs on the machine's pace: the gate's
+                                                              latency, the watch's other figures (by their lower 95%
+                                                              bounds), the slowest answer; no standard errors
 
 Limits of the gate and of the watch count from the 95% interval, as they do: 0 is a verdict that may fall either way,
 -4 one that chance turns round in 30 thousand such days.
@@ -14,6 +17,7 @@ Limits of the gate and of the watch count from the 95% interval, as they do: 0 i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from contracts.artifacts import Artifacts
 from contracts.config.days import Gate
@@ -48,12 +52,17 @@ def of_quality(found: QualitySummary) -> list[Judged]:
 
 
 def of_gate(found: GateSummary) -> list[Judged]:
-    """Ranking, calibration and latency, where they were judged."""
+    """Ranking, retrieval, calibration and latency, where they were judged."""
     made, settings = list[Judged](), found.settings or Gate()
-    gain, clicks, spent = found.difference, found.calibration, found.milliseconds
+    gain, recall, clicks, spent = found.difference, found.recall, found.calibration, found.milliseconds
     if gain:
         made.append(Judged(figure=f"gate: {gain.figure} gain", value=gain.value, limit=f"low >= -{settings.margin:g}",
                            distance=(gain.low + settings.margin) / gain.standard_error))
+    if recall:
+        error = max(recall.standard_error, 1 / recall.clicks)  # of no difference, as of one click
+        made.append(Judged(figure="gate: retrieval gain", value=recall.value,
+                           limit=f"high >= -{settings.max_recall_loss:g}",
+                           distance=(recall.high + settings.max_recall_loss) / error))
     if clicks:
         made.append(_between("gate: predicted over observed", clicks.value, clicks.low, clicks.high,
                              1 + settings.max_miscalibration))
@@ -65,10 +74,21 @@ def of_gate(found: GateSummary) -> list[Judged]:
 
 
 def of_watch(found: WatchSummary) -> list[Judged]:
-    """Clicks alone: nothing else is meant to decide here."""
-    return [_between("watch: predicted over observed", figure.value, figure.low, figure.high, figure.limit)
-            for figure in found.figures
-            if figure.name == CLICKS and figure.value is not None and figure.high is not None]
+    """Clicks, which alone are meant to decide here, and of the others the nearest to its limit."""
+    clicks = [_between("watch: predicted over observed", figure.value, figure.low, figure.high, figure.limit)
+              for figure in found.figures
+              if figure.name == CLICKS and figure.value is not None and figure.high is not None]
+    others = [Judged(figure=f"watch: {figure.name}", value=figure.value or 0.0, limit=f"low <= {figure.limit:g}",
+                     distance=figure.limit / figure.low - 1, of_limit=True)
+              for figure in found.figures if figure.name != CLICKS and figure.low > 0]
+    return [*clicks, *sorted(others, key=lambda judged: judged.distance)[:1]]
+
+
+def of_answers(seconds: Sequence[float], limit: float) -> list[Judged]:
+    """The slowest answer to a user, from when it was due."""
+    slowest = max(seconds, default=0.0)
+    return [Judged(figure="users: seconds to the slowest answer", value=slowest, limit=f"<= {limit:g}",
+                   distance=limit / slowest - 1, of_limit=True)] if slowest else []
 
 
 def _between(figure: str, value: float, low: float, high: float, limit: float) -> Judged:

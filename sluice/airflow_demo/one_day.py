@@ -23,6 +23,7 @@ from sluice.airflow_demo.day_visits import DayVisits
 from sluice.airflow_demo.demo_world import HISTORY, DemoWorld
 from sluice.airflow_demo.market_days import read_answers
 from sluice.airflow_demo.site_users import SiteUsers
+from sluice.airflow_demo.steady_load import DEADLINE_SECONDS
 from sluice.release.click_log import read as read_clicks
 
 POISONED, WORSE, DRIFTING = 4, 5, 6
@@ -134,7 +135,8 @@ class Day:
             served_bundles=tuple(sorted({request.version for request in requests if request.version})),
             visits=answers.num_rows, logged_rows=rows, gain=gain and gain.value, gain_low=gain and gain.low,
             predicted_over_observed=watched and watched.value,
-            judged=(*self._judged, *distances.of_day(self.out, self.name)),
+            judged=(*self._judged, *distances.of_day(self.out, self.name),
+                    *distances.of_answers([request.seconds for request in requests], DEADLINE_SECONDS)),
             share_of_oracle=round(self.world.days.share_of_oracle(answers), 4),
             seconds=round(time.monotonic() - self.begun, 1),
         )

@@ -8,10 +8,10 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.days import Gate, Watch
-from contracts.release.gate import Estimate, GateSummary, MedianMilliseconds, RankingGain
+from contracts.release.gate import Estimate, GateSummary, MedianMilliseconds, RankingGain, RecallGain
 from contracts.release.watch import WatchFigure, WatchSummary
 from contracts.summaries.quality import Finding, QualitySummary
-from sluice.airflow_demo.distances import of_day, of_gate, of_quality, of_watch
+from sluice.airflow_demo.distances import of_answers, of_day, of_gate, of_quality, of_watch
 from sluice.release.gate import reasons
 
 
@@ -57,10 +57,31 @@ def watched(low: float, high: float | None, value: float | None) -> WatchSummary
                         reasons=(), settings=Watch())
 
 
-def test_the_watch_is_counted_by_its_clicks_alone():
-    assert [judged.distance > 0 for judged in of_watch(watched(1.2, 1.6, 1.4))] == [True]
-    assert [judged.distance < 0 for judged in of_watch(watched(4.0, 9.0, 6.0))] == [True]
-    assert of_watch(watched(4.0, None, None)) == []
+def test_the_watch_is_counted_by_its_clicks():
+    assert of_watch(watched(1.2, 1.6, 1.4))[0].distance > 0
+    assert of_watch(watched(4.0, 9.0, 6.0))[0].distance < 0
+
+
+def test_of_what_else_the_watch_saw_the_nearest_to_its_limit_is_shown():
+    found = watched(4.0, None, None)  # no click came, which has no interval
+    none = WatchFigure(name="refusal_rate", value=0.0, low=0.0, high=0.01, limit=0.05, against=False, sentence="")
+    some = WatchFigure(name="error_rate", value=0.01, low=0.008, high=0.02, limit=0.01, against=False, sentence="")
+    [judged] = of_watch(found.model_copy(update={"figures": (*found.figures, none, some)}))
+    assert (judged.figure, judged.distance, judged.of_limit) == ("watch: error_rate", pytest.approx(0.25), True)
+
+
+def test_the_slowest_answer_has_what_is_left_of_its_limit():
+    [judged] = of_answers([0.1, 0.5, 0.2], 20.0)
+    assert (judged.value, judged.distance, judged.of_limit) == (0.5, 39.0, True)
+    assert of_answers([], 20.0) == []
+
+
+@pytest.mark.parametrize(("error", "distance"), [(0.01, 2.0), (0.0, 20.0)])  # of no difference, as of one click
+def test_retrieval_is_counted_from_its_limit_by_its_upper_bound(error, distance):
+    gain = RecallGain(value=-0.02, standard_error=error, low=-0.03, high=-0.01, clicks=1000, challenger=0.5,
+                      champion=0.52)
+    judged = of_gate(verdict(0.0, 0.005).model_copy(update={"recall": gain}))[1]
+    assert (judged.figure, judged.distance) == ("gate: retrieval gain", pytest.approx(distance))
 
 
 def day(*figures: Finding) -> QualitySummary:
