@@ -54,10 +54,11 @@ class WarmProcess:
         self._place = tempfile.TemporaryDirectory(prefix="sluice-")  # a socket's path has room for 107 bytes
         self._socket = Path(self._place.name) / "commands"
         self._log = folder / "warm.log"
+        sleeping = {"OMP_WAIT_POLICY": "PASSIVE"}  # what sluice/cli.py asks for is read when libraries load, here
         with self._log.open("w") as sink:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(self._socket), *imported], stdin=subprocess.PIPE, stdout=sink,
-                stderr=subprocess.STDOUT, start_new_session=True)
+                stderr=subprocess.STDOUT, start_new_session=True, env={**sleeping, **os.environ})
 
     def __enter__(self) -> WarmProcess:
         end = time.monotonic() + START_SECONDS

@@ -58,6 +58,16 @@ def test_a_command_runs_in_the_callers_folder_and_ends_with_its_own_code(warm, t
     assert "No such file" not in ended.stderr
 
 
+@pytest.mark.parametrize(("told", "found"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_openmp_is_told_to_sleep_before_libraries_load(monkeypatch, tmp_path, told, found):
+    monkeypatch.setenv("OMP_WAIT_POLICY", told or "")
+    if told is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    with WarmProcess(tmp_path, []) as process:
+        environment = Path(f"/proc/{process.process.pid}/environ").read_bytes().split(b"\0")
+    assert f"OMP_WAIT_POLICY={found}".encode() in environment
+
+
 def test_a_command_ends_with_its_caller(warm, waiting):
     assert forked(warm)
     waiting.send_signal(signal.SIGKILL)
