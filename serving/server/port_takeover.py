@@ -1,10 +1,13 @@
 """A port that several processes share, and hand over to their successors without a refused or reset connection.
 
 All listen on it at once (SO_REUSEPORT); a connection that still waits in the queue of a listener when that closes, is
-reset. So a classic BPF program picks the listener of every new connection among those selected, by their numbers in the
-order in which they began to listen:
+reset. So a BPF program picks the listener of every new connection among those selected, by their numbers in the order
+in which they began to listen:
 
-    numbers[(source port / 2) mod count]        Linux gives a host's connections every other port
+    first[connections so far]                   while there are such, then
+    numbers[connections so far mod count]       where this process may count in the kernel (root, or CAP_BPF)
+    numbers[(source port / 2) mod count]        a classic program, elsewhere; Linux gives a host's connections other
+                                                ports at random, so that a few are dealt by chance
 
 From the moment the successors are selected all new connections are theirs, and the predecessors empty their queues in
 peace. When one closes, the last takes its number; a number beyond the last leaves the choice to the kernel, which
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -23,13 +27,20 @@ from pathlib import Path
 
 from contracts.errors import SluiceError
 
-SO_ATTACH_REUSEPORT_CBPF = 51
+SO_ATTACH_REUSEPORT_CBPF, SO_ATTACH_REUSEPORT_EBPF = 51, 52
 LOAD_BYTE, LOAD_HALF, SHIFT_RIGHT, MODULO, JUMP, JUMP_IF_EQUAL, RETURN_CONSTANT = (
     0x30, 0x28, 0x74, 0x94, 0x05, 0x15, 0x06)
 KERNELS_CHOICE = 0xFFFFFFFF
 NETWORK_HEADER = -0x100000 & 0xFFFFFFFF  # SKF_NET_OFF: where the packet's IP header begins
 IPV4, HEADER_BYTES, HEADER_BYTES_IPV6 = 4, 20, 40
 OPEN_FILES = Path("/proc/self/fd")
+UNEVEN = 2  # connections that a listener has fewer than the busiest, to have all new ones where they cannot be counted
+SYSTEM_CALL = {"x86_64": 321, "aarch64": 280}  # bpf(2)
+CREATE_MAP, LOAD_PROGRAM, ARRAY, SOCKET_FILTER, ATTRIBUTE_BYTES = 0, 5, 2, 1, 128
+STORE_WORD, MOVE, MOVE_REGISTER, ADD, SUBTRACT, MODULO_OF, LOAD_MAP, CALL, JUMP_UNLESS, FETCH_AND_ADD, EXIT = (
+    0x62, 0xB7, 0xBF, 0x07, 0x17, 0x97, 0x18, 0x85, 0x55, 0xDB, 0x95)
+LOOK_UP, ADD_AND_FETCH, OF_FILE = 1, 1, 1
+FRAME = 10  # the register of the stack
 
 
 @contextmanager
@@ -56,13 +67,69 @@ def reserved(host: str, port: int) -> Iterator[int]:
         yield port
 
 
-def select(port: int, numbers: Sequence[int]) -> None:
-    """New connections go to the port's listeners of these numbers; without any the kernel chooses."""
+def select(port: int, numbers: Sequence[int], first: Sequence[int] = ()) -> None:
+    """New connections go to the port's listeners of these numbers in turn, after one for each of `first`; without any
+    the kernel chooses. Where they cannot be counted source ports choose, among those that `first` names UNEVEN times
+    where there are such."""
+    for listener in _own_sockets(port, listening=True):
+        if not (numbers and _dealt_in_turn(listener, numbers, first)):
+            far_behind = sorted({number for number in first if first.count(number) >= UNEVEN})
+            _dealt_by_port(listener, far_behind or numbers)
+
+
+def _dealt_in_turn(listener: socket.socket, numbers: Sequence[int], first: Sequence[int]) -> bool:
+    """False where the system does not let this process count."""
+    opened = list[int]()
+    try:
+        opened.append(_bpf(CREATE_MAP, struct.pack("4I", ARRAY, 4, 8, 1)))
+        code = b"".join(struct.pack("<BBhi", *step) for step in _counting_program(opened[0], numbers, first))
+        program, license_ = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b"Apache-2.0")
+        opened.append(_bpf(LOAD_PROGRAM, struct.pack("2I2Q", SOCKET_FILTER, len(code) // 8, ctypes.addressof(program),
+                                                     ctypes.addressof(license_))))
+        listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, opened[1])
+    except OSError:
+        return False
+    finally:
+        for one in opened:  # the listeners keep the program, and it its map
+            os.close(one)
+    return True
+
+
+def _bpf(command: int, attribute: bytes) -> int:
+    """The new file. Raises OSError where the system has no such call, or refuses it."""
+    number = SYSTEM_CALL.get(platform.machine())
+    if number is None:
+        raise OSError(f"the number of bpf(2) on {platform.machine()} is not known")
+    padded = ctypes.create_string_buffer(attribute, ATTRIBUTE_BYTES)
+    found: int = ctypes.CDLL(None, use_errno=True).syscall(number, command, padded, ATTRIBUTE_BYTES)
+    if found < 0:
+        raise OSError(ctypes.get_errno(), "bpf(2) is refused")
+    return found
+
+
+def _counting_program(counter: int, numbers: Sequence[int], first: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """Steps of extended BPF; `counter` is the file of a map with one number, how many connections there have been."""
+    def step(code: int, target: int = 0, source: int = 0, offset: int = 0, value: int = 0) -> tuple[int, int, int, int]:
+        return code, source << 4 | target, offset, value
+
+    def choices(among: Sequence[int]) -> list[tuple[int, int, int, int]]:
+        """That of register 1."""
+        return [one for place, number in enumerate(among) for one in
+                (step(JUMP_UNLESS, 1, offset=2, value=place), step(MOVE, value=number), step(EXIT))]
+
+    return [step(STORE_WORD, FRAME, offset=-4), step(MOVE_REGISTER, 2, FRAME), step(ADD, 2, value=-4),
+            step(LOAD_MAP, 1, OF_FILE, value=counter), step(0), step(CALL, value=LOOK_UP),
+            step(JUMP_UNLESS, offset=2), step(MOVE, value=numbers[0]), step(EXIT),
+            step(MOVE, 1, value=1), step(FETCH_AND_ADD, 0, 1, value=ADD_AND_FETCH),
+            *choices(first), step(SUBTRACT, 1, value=len(first)), step(MODULO_OF, 1, value=len(numbers)),
+            *choices(numbers), step(MOVE, value=numbers[0]), step(EXIT)]
+
+
+def _dealt_by_port(listener: socket.socket, numbers: Sequence[int]) -> None:
     code = b"".join(struct.pack("HBBI", *step) for step in _program(numbers))
     program = ctypes.create_string_buffer(code)
     filter_ = struct.pack("HL", len(code) // 8, ctypes.addressof(program))
-    for listener in _own_sockets(port, listening=True):
-        listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, filter_)
+    listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, filter_)
 
 
 def _program(numbers: Sequence[int]) -> list[tuple[int, int, int, int]]:

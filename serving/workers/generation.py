@@ -85,10 +85,6 @@ class Generation:
             elif time.monotonic() > worker.began + HEALTHY_SECONDS:
                 self._pauses[place] = SHORTEST_PAUSE
 
-    def busiest_first(self) -> list[WorkerProcess]:
-        """The workers, by connections."""
-        return sorted(self.workers, key=lambda worker: -worker.connections)
-
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """All together."""
         for worker in self.workers:

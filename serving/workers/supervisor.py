@@ -25,6 +25,7 @@ from serving.server.port_takeover import reserved
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
 from serving.workers.generation import Generation
+from serving.workers.levelling import levelling
 from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
@@ -35,7 +36,6 @@ AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
 PROBATION_SECONDS, PROBATION_DEATHS = 60.0, 3  # per worker
 QUIET_SECONDS = 1.1  # without callers, told twice, before workers are ended
 ORDER_SECONDS = 0.1  # in which a worker has followed an order
-UNEVEN = 2  # connections that the busiest worker may not have more than the idlest
 log = logging.getLogger("sluice.serving")
 
 
@@ -73,7 +73,7 @@ class Supervisor:
         self._coming: Generation | None = None
         self._draining: Generation | None = None
         self._before: ServedBundle | None = None
-        self._selected: tuple[int, ...] | None = None
+        self._selected: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self._drain_began = self._quiet_since = 0.0
         self._ending: WorkerProcess | None = None
         self._ending_since = 0.0
@@ -240,23 +240,21 @@ class Supervisor:
         self._coming = self._generation(before)
 
     def _spread(self) -> None:
-        """New connections go by their source ports to all workers, or to the idlest where they have become uneven."""
+        """New connections make up for what some workers have fewer, then go to all in turn."""
         current = self._current
         assert current is not None
         if self._ending is not None:
             return
-        ready = [worker for worker in current.busiest_first() if worker.alive and worker.ready]
-        if not ready:
-            return
-        if ready[0].connections - ready[-1].connections >= UNEVEN:
-            ready = [worker for worker in ready if worker.connections == ready[-1].connections]
-        self._select(ready)
+        told = {worker: worker.connections for worker in current.workers if worker.alive and worker.ready}
+        if told:
+            self._select(list(told), levelling(told))
 
-    def _select(self, workers: Sequence[WorkerProcess]) -> None:
+    def _select(self, workers: Sequence[WorkerProcess], first: Sequence[WorkerProcess] = ()) -> None:
         """Where no worker lives to be told, it is said again later."""
         assert self._current is not None
         numbers = tuple(sorted(self._listeners.numbers(workers)))
+        ahead = tuple(number for worker in first for number in self._listeners.numbers([worker]))
         teller = next((worker for worker in self._current.workers if worker.alive and worker.ready), None)
-        if self._selected != numbers and teller is not None:
-            self._selected = numbers
-            teller.select(numbers)
+        if self._selected != (numbers, ahead) and teller is not None:
+            self._selected = numbers, ahead
+            teller.select(numbers, ahead)

@@ -76,7 +76,7 @@ class Orders:
         if order.listen:
             self._listen.set()
         if order.select is not None:
-            select(self._port, order.select)
+            select(self._port, order.select, order.first)
         if order.ping and self.loop is not None:
             with contextlib.suppress(RuntimeError):  # a closed loop: this process is about to end
                 self.loop.call_soon_threadsafe(self._pong, order.ping)

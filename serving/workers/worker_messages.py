@@ -37,11 +37,12 @@ class WorkerSettings(BaseModel):
 
 
 class WorkerOrder(_Message):
-    """One of three: `listen`, once it has loaded; `select`, the numbers of the listeners that get new connections (see
-    serving/server/port_takeover.py); `ping`, to be answered by the event loop."""
+    """One of three: `listen`, once it has loaded; `select`, the numbers of the listeners that get new connections, and
+    `first` those of the next ones (see serving/server/port_takeover.py); `ping`, to be answered by the event loop."""
 
     listen: bool = False
     select: tuple[int, ...] | None = None
+    first: tuple[int, ...] = ()
     ping: int = 0
 
 

@@ -49,9 +49,9 @@ class WorkerProcess:
         self.told_to_listen = True
         self._tell(WorkerOrder(listen=True))
 
-    def select(self, numbers: tuple[int, ...]) -> None:
-        """Which of the port's listeners get its new connections, by their numbers."""
-        self._tell(WorkerOrder(select=numbers))
+    def select(self, numbers: tuple[int, ...], first: tuple[int, ...] = ()) -> None:
+        """Which of the port's listeners get its new connections, and which of them the next ones, by their numbers."""
+        self._tell(WorkerOrder(select=numbers, first=first))
 
     def ping(self) -> None:
         """Its event loop will say how many callers are connected."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from select import select as readable
 
 import pytest
 
 from contracts.errors import SluiceError
+from serving.server import port_takeover
 from serving.server.port_takeover import connections, reserved, select
 
 CALLERS = 40
+CAP_SYS_ADMIN, CAP_BPF = 21, 39
 
 
 def listener(port: int, host: str = "127.0.0.1") -> socket.socket:
@@ -66,6 +69,44 @@ def test_the_selected_listeners_share_the_connections_and_no_other_gets_any(numb
         assert [bool(one) for one in got] == [place in numbers for place in range(3)]
         assert sum(map(len, got)) == CALLERS
         close([*callers, *listeners, *(one for taken in got for one in taken)])
+
+
+def counts_in_kernel() -> bool:
+    """May this process deal connections in turn? Root may, or who has CAP_BPF."""
+    granted = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
+    return bool(int(granted.split()[1], 16) & (1 << CAP_BPF | 1 << CAP_SYS_ADMIN))
+
+
+def dealt(port: int, listeners: list[socket.socket]) -> list[int]:
+    """How many of CALLERS that come at once each listener gets."""
+    callers = call(port)
+    got = [accepted(one) for one in listeners]
+    close([*callers, *(one for taken in got for one in taken)])
+    return [len(one) for one in got]
+
+
+@pytest.mark.skipif(not counts_in_kernel(), reason="takes root or CAP_BPF")
+@pytest.mark.parametrize(("numbers", "first", "expected"), [
+    ((0, 1), (), [20, 20]), ((0, 2), (), [20, 0, 20]), ((0, 1), (1, 1, 1, 1), [18, 22]),
+    ((0, 1, 2, 3), (2, 2, 3, 2), [9, 9, 12, 10])])
+def test_connections_are_dealt_in_turn_after_those_that_make_up_for_fewer(numbers, first, expected):
+    with reserved("127.0.0.1", 0) as port:
+        listeners = [listener(port) for _ in expected]
+        select(port, numbers, first)
+        assert dealt(port, listeners) == expected
+        close(listeners)
+
+
+def test_where_they_cannot_be_counted_ports_choose_among_those_with_far_fewer(monkeypatch):
+    monkeypatch.setattr(port_takeover, "SYSTEM_CALL", {})
+    with reserved("127.0.0.1", 0) as port:
+        listeners = [listener(port) for _ in range(3)]
+        for first, getting in (((), 3), ((1, 2), 3), ((1, 1, 2), 1), ((1, 2, 1, 2), 2)):
+            select(port, (0, 1, 2), first)
+            got = dealt(port, listeners)
+            assert sum(got) == CALLERS
+            assert sum(map(bool, got)) == getting
+        close(listeners)
 
 
 def has_ipv6() -> bool:

@@ -22,7 +22,8 @@ def test_a_report_is_one_line(report: WorkerReport) -> None:
     assert WorkerReport.model_validate_json(report.line) == report
 
 
-@pytest.mark.parametrize("order", [WorkerOrder(listen=True), WorkerOrder(select=(0, 2, 3)), WorkerOrder(ping=4)])
+@pytest.mark.parametrize("order", [
+    WorkerOrder(listen=True), WorkerOrder(select=(0, 2, 3), first=(2, 2)), WorkerOrder(ping=4)])
 def test_an_order_is_one_line(order: WorkerOrder) -> None:
     assert "\n" not in order.line
     assert WorkerOrder.model_validate_json(order.line) == order
