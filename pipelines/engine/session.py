@@ -59,6 +59,8 @@ LOCAL_DEFAULTS = {
     "spark.sql.broadcastTimeout": "36000",  # seconds: what is sent may take as long to count as what is sorted
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # no limit: another adds all columns up at every row
 }
+# Linux alone is known to fork a process that has imported NumPy and Arrow as if it were fresh.
+PREPARED_DAEMON = {"spark.python.daemon.module": "pipelines.jobs.worker_daemon"} if sys.platform == "linux" else {}
 # Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
 LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 T = TypeVar("T")
@@ -145,7 +147,7 @@ def session_options(settings: SparkSettings) -> dict[str, str]:
     if settings.master.startswith(CONNECT):  # whoever started the server has chosen the rest
         defaults = {key: value for key, value in DEFAULTS.items() if key.startswith("spark.sql.")}
         return {**defaults, **settings.settings, **FIXED}
-    local = LOCAL_DEFAULTS | _local_paths() if settings.master.startswith("local") else {}
+    local = LOCAL_DEFAULTS | PREPARED_DAEMON | _local_paths() if settings.master.startswith("local") else {}
     return {**DEFAULTS, **local, **settings.settings, **FIXED}
 
 
