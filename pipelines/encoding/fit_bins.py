@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from contracts.errors import DataError
+from pipelines.engine.worker_files import write_files
 from pipelines.windows.down_sampling import kept
 
 SAMPLE_ROWS = 200_000
@@ -47,7 +48,7 @@ def sample(
         return {}
     rate, place = min(1.0, rows / max(1, of_rows)), folder / SAMPLED
     chosen = train.where(kept(rate, "bins")).select([F.col(c).cast("double").alias(c) for c in columns])
-    chosen.write.mode("overwrite").parquet(str(place))
+    write_files(chosen, place)
     tables = [pq.read_table(file, partitioning=None) for file in sorted(place.glob("*.parquet"))]
     shutil.rmtree(place, ignore_errors=True)  # without rows, an engine may leave no folder
     arrays = {c: np.concatenate([np.empty(0), *(table.column(c).to_numpy() for table in tables)]) for c in columns}

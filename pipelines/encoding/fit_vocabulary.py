@@ -24,6 +24,7 @@ from contracts.features.vocabulary import Vocabulary
 from contracts.features.vocabulary_writer import VocabularyWriter
 from pipelines.encoding.sorted_files import in_order
 from pipelines.engine.arrow_batches import larger
+from pipelines.engine.worker_files import workers_write, write_parted
 
 COUNTED = "_counted"
 COUNTS = "field int, key string, number bigint, rows bigint"
@@ -45,7 +46,7 @@ def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField], folder: P
         return {}
     place = folder / COUNTED
     shutil.rmtree(place, ignore_errors=True)
-    _frequent(train, fields).orderBy("field", "number", "key").write.partitionBy("field").parquet(str(place))
+    _write_counted(_frequent(train, fields), place)
     for number, field in enumerate(fields):
         files = sorted((place / f"field={number}").glob("*.parquet"))
         text = field.key_type == "string"
@@ -54,6 +55,14 @@ def fit_vocabularies(train: DataFrame, fields: Sequence[CountedField], folder: P
                 writer.add(part)
     shutil.rmtree(place, ignore_errors=True)  # without rows, an engine may leave no folder
     return {field.name: vocabulary.read(folder, field.name) for field in fields}
+
+
+def _write_counted(frequent: DataFrame, place: Path) -> None:
+    """In ranges of one sort, which `in_order` needs of several machines alone."""
+    if workers_write(frequent):
+        write_parted(frequent, place, ["field"])
+    else:
+        frequent.orderBy("field", "number", "key").write.partitionBy("field").parquet(str(place))
 
 
 def _frequent(train: DataFrame, fields: Sequence[CountedField]) -> DataFrame:

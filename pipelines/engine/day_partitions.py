@@ -23,7 +23,7 @@ from contracts.atomic_write import put_in_place
 from contracts.errors import DataError
 from contracts.progress import report
 from pipelines.engine.content_hash import day_hashes
-from pipelines.engine.worker_files import workers_write, write_parted
+from pipelines.engine.worker_files import workers_write, write_files, write_parted
 
 
 def stage(frame: DataFrame, folder: Path) -> Path:
@@ -177,7 +177,7 @@ def _schema(day: Path) -> pa.Schema | None:
 def write_whole(frame: DataFrame, folder: Path) -> None:
     """Replaces a folder without days."""
     staging = folder.with_name(f".{folder.name}.staging")
-    frame.write.mode("overwrite").parquet(str(staging))
+    write_files(frame, staging)
     if next(staging.glob("*.parquet"), None) is None:
         staging.mkdir(parents=True, exist_ok=True)
         pq.write_table(to_arrow_schema(frame.schema).empty_table(), staging / "part-0.parquet")

@@ -8,6 +8,7 @@ have files open in (a log of years), one that it comes back to gets a further fi
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -60,6 +61,15 @@ def write_parted(
         yield pa.record_batch({"rows": pa.array([files.close()], pa.int64())})
 
     frame.mapInArrow(write, "rows bigint").collect()
+
+
+def write_files(frame: DataFrame, folder: Path) -> None:
+    """Replaces a folder without parts, by whoever writes sooner. Without rows, there may be no folder."""
+    if workers_write(frame):
+        shutil.rmtree(folder, ignore_errors=True)
+        write_parted(frame, folder, [])
+    else:
+        frame.write.mode("overwrite").parquet(str(folder))
 
 
 class PartedFiles:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from pipelines.engine import worker_files
 from pipelines.engine.session import is_local
-from pipelines.engine.worker_files import GROUP, PartedFiles, put_in_order, workers_write, write_parted
+from pipelines.engine.worker_files import GROUP, PartedFiles, put_in_order, workers_write, write_files, write_parted
 
 
 def rows_below(folder: Path) -> dict[str, list[int]]:
@@ -81,3 +81,10 @@ def test_a_frame_is_written_by_several_tasks(spark: SparkSession, tmp_path: Path
     write_parted(rows.repartition(3), tmp_path, ["day"])
     assert {place: sorted(found) for place, found in rows_below(tmp_path).items()} == {
         "day=d0": [0, 2, 4, 6, 8], "day=d1": [1, 3, 5, 7]}
+
+
+@pytest.mark.every_engine
+def test_a_frame_takes_the_place_of_a_folder(spark: SparkSession, tmp_path: Path) -> None:
+    for count in (9, 4):
+        write_files(spark.range(count).withColumnRenamed("id", "x"), tmp_path / "table")
+    assert sorted(rows_below(tmp_path / "table")["."]) == [0, 1, 2, 3]
