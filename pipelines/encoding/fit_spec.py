@@ -25,6 +25,7 @@ from pipelines.encoding import fit_bins
 from pipelines.encoding.encode_examples import cross_codes
 from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
 from pipelines.encoding.training_window import training_rows
+from pipelines.engine.session import BESIDE_ROWS, beside
 
 LARGEST_CODE = 2**63
 
@@ -46,9 +47,10 @@ def fit_fields(train: DataFrame, config: Config, folder: Path) -> tuple[FeatureS
 
     Raises ConfigError where a cross has more codes than an int64 holds.
     """
-    vocabularies = fit_vocabularies(train, counted_fields(config), folder)
     rows, positions = _rows_and_positions(train)
-    bins = fit_all_bins(train, rows, config, folder)
+    with beside(lambda: fit_all_bins(train, rows, config, folder), rows <= BESIDE_ROWS) as binned:
+        vocabularies = fit_vocabularies(train, counted_fields(config), folder)
+        bins = binned()
     plain = [field for field in config.fields if field.kind != "cross"]
     fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
     return _fit_with_crosses(train, _spec(train, positions, fitted), config, vocabularies, folder)

@@ -63,6 +63,7 @@ LOCAL_DEFAULTS = {
 PREPARED_DAEMON = {"spark.python.daemon.module": "pipelines.jobs.worker_daemon"} if sys.platform == "linux" else {}
 # Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
 LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other work beside its own
 T = TypeVar("T")
 
 

@@ -24,6 +24,7 @@ from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, read_table, stage
 from pipelines.engine.failures import explained
+from pipelines.engine.session import BESIDE_ROWS, beside
 from pipelines.engine.step import check_columns
 from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import labels, quarantine, roles
@@ -120,9 +121,9 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
         report(f"ingest: copies among {counts.rows:,} rows are looked for")
         clean = _numbered(run, quarantine.clean(marked), columns)
-        repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
-        unique = drop_duplicates(clean, columns, repeats)
-        labelled, clicks = _labelled(run, unique)
+        with beside(lambda: _clicks(run), counts.rows <= BESIDE_ROWS) as clicked:
+            repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
+            labelled, clicks = _labelled(run, drop_duplicates(clean, columns, repeats), clicked())
         report(f"ingest: {counts.rows - counts.bad - repeats.rows:,} events are written")
         staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
         if clicks and run.day is None:
@@ -194,13 +195,24 @@ def _of_day(run: IngestRun, marked: DataFrame) -> tuple[DataFrame, DataFrame | N
     return marked.where(inside & (F.col(DAY) == run.day)), marked.where(F.isnull(TIME)).select(TIME, CORRUPT)
 
 
-def _labelled(run: IngestRun, unique: DataFrame) -> tuple[DataFrame, ClickRows | None]:
+def _labelled(
+    run: IngestRun, unique: DataFrame, clicked: tuple[DataFrame, ClickRows] | None
+) -> tuple[DataFrame, ClickRows | None]:
     """The unique events with `_label` and `_label_time`, of the whole log with its stray clicks, and the figures of the
     clicks.
     """
     config = run.config.label.clicks
-    if config is None:
+    if config is None or clicked is None:  # the one is where the other is
         return (unique.withColumn(LABEL_TIME, F.col(KNOWN)) if KNOWN in unique.columns else unique), None
+    clicks, figures = clicked
+    return labels.add_clicks(unique, clicks, config.on, config.window, strays=run.day is None), figures
+
+
+def _clicks(run: IngestRun) -> tuple[DataFrame, ClickRows] | None:
+    """Distinct clicks, of the day where one is asked for, and their figures; None where labels are no clicks."""
+    config = run.config.label.clicks
+    if config is None:
+        return None
     path = run.config.path(config, run.data)
     raw = run.read(config, "label.clicks")
     marked = quarantine.mark(labels.add_click_roles(raw, config), labels.click_rules(config))
@@ -218,7 +230,7 @@ def _labelled(run: IngestRun, unique: DataFrame) -> tuple[DataFrame, ClickRows |
             rows_in=counts.rows, quarantined=counts.bad, reasons=counts.by_reason,
             duplicates=counts.rows - counts.bad - clicks.count(),
         )
-    return labels.add_clicks(unique, clicks, config.on, config.window, strays=run.day is None), figures
+    return clicks, figures
 
 
 def _clicks_of_day(marked: DataFrame, day: str, config: Clicks) -> DataFrame:

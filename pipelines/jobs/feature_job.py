@@ -34,7 +34,7 @@ from pipelines.encoding import examples, fit_spec, kept_encoding, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed, windowed_parts
 from pipelines.engine.day_partitions import read_table, rows_in
-from pipelines.engine.session import beside, session
+from pipelines.engine.session import BESIDE_ROWS, beside, session
 from pipelines.features.online_tables import write_online
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
@@ -42,7 +42,6 @@ from pipelines.negatives.drawn_rows import draw_rows
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
 
-BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other tables beside encoding
 ENCODED_ROWS = 6_000_000  # that are sorted at once
 T = TypeVar("T")
 
