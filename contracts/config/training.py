@@ -24,7 +24,10 @@ class Train(Section):
         description="trained side by side; without din where dnn is named and no field is a sequence, which makes "
         "them the same",
     )
-    ranker: ModelName | Literal["best"] = Field("best", description="the model served; 'best' = by validation AUC")
+    ranker: ModelName | Literal["best"] = Field(
+        "best", description="the model served; 'best' = by validation AUC, but popularity or logistic regression where "
+        "what knows more gains no more than its standard error"
+    )
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")
     cross_layers: int = Field(3, ge=1, description="of DCNv2 and GDCN")

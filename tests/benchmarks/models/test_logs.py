@@ -24,3 +24,11 @@ def test_a_made_log_is_guessed_and_every_model_measured(tmp_path, capsys):
     assert all_finite({name: of["auc"] for name, of in found.items()})
     assert found["logistic_regression"]["served"] + found["popularity"]["served"] == 1
     assert load(tmp_path / "world-3" / "waves.toml").label.expression == "clicked = 1"
+
+
+@pytest.mark.slow
+def test_popularity_alone_is_measured_and_served(tmp_path, capsys):
+    main(["popular", "--rows", "1500", "--out", str(tmp_path), "--models", "popularity"])
+    found = last_line(capsys.readouterr().out)["popular"]
+    assert found["popularity"]["served"] == 1
+    assert found["popularity"]["auc"] > 0.5

@@ -280,7 +280,7 @@ def test_a_window_of_one_class_is_refused_with_counts(write_examples, tmp_path, 
 
 
 @pytest.mark.parametrize(("train", "message"), [
-    ({"models": ("popularity",)}, "no model to serve"),
+    ({"models": ("popularity",)}, "nothing to choose"),
     ({"models": ("dnn",), "ranker": "din"}, "not among train.models"),
 ])
 def test_a_run_without_a_ranker_is_refused_before_training(tmp_path, train: dict, message: str) -> None:
