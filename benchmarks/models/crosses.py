@@ -1,6 +1,6 @@
 """The crosses of FIVES against baselines on Adult and Bank: two tables and their JSON.
 
-    sluice bench crosses --data DIR --out OUT --seeds 5
+    sluice bench crosses --data DIR --out OUT --seeds 5 [--tables adult bank] [--arms linear networks]
 
 DIR holds adult.data, adult.test and bank-additional-full.csv, at any depth.
 
@@ -8,8 +8,8 @@ Per seed the training rows are split anew (Bank's test rows too), features are m
 training window, and every set of crosses goes to the same logistic regression with penalties tuned on validation.
 FIVES, DNN and DCNv2 are predictors by themselves and with the crosses; "best ranker", beside LightGBM, is the mean
 logit of three DNNs with them, of the layers of `sluice bench peers`. Gains are paired on the same test rows; their
-intervals come from a bootstrap over rows and seeds. The second table has the paper's weaker footing: numbers in ten
-bins. Prints Markdown; the last line is one JSON object, also written to OUT/crosses.json.
+intervals come from a bootstrap over rows and seeds. The second table, of --arms linear, has the paper's weaker footing:
+numbers in ten bins. Prints Markdown; the last line is one JSON object, also written to OUT/crosses.json.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ DRAWS = 200
 NETWORKS = {"fives": "FIVES, predictor", "dnn": "DNN", "dcn_v2": "DCNv2"}
 BEST = Train(hidden=(400, 400, 400), embedding_dim=10, epochs=30)
 MEMBERS, MEMBER_STEP = 3, 10_000
+ARMS = ("linear", "networks")
 BASES = ("LR", "DNN", "DCNv2", "LightGBM")
 Logits = dict[str, np.ndarray]
 
@@ -67,9 +68,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tables", nargs="+", choices=list(PAPER), default=list(PAPER))
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS, help="logistic regression with every set of "
+                        "crosses; networks, with and without those found, and LightGBM")
     arguments = parser.parse_args(argv)
     folders = {name: folder_of(arguments.data, FILES[name]) for name in arguments.tables}
-    found = {name: bench(name, folder, arguments.out, arguments.seeds) for name, folder in folders.items()}
+    found = {name: bench(name, folder, arguments.out, arguments.seeds, arguments.arms)
+             for name, folder in folders.items()}
     for name, tables in found.items():
         for footing, rows in tables.items():
             print_table(f"{name}, {footing}", rows, PAPER[name])
@@ -86,7 +90,9 @@ def folder_of(data: Path, file: str) -> Path:
     return found[0].parent
 
 
-def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, dict[str, Any]]]:
+def bench(
+    name: str, data: Path, out: Path, seeds: int, kinds: Sequence[str] = ARMS
+) -> dict[str, dict[str, dict[str, Any]]]:
     """Per footing and arm: the AUC of every seed, their mean and deviation, the gain over LR and its interval."""
     runs: dict[str, list[tuple[np.ndarray, Logits]]] = {"all bins": [], "ten bins": []}
     for seed in range(seeds):
@@ -96,12 +102,15 @@ def bench(name: str, data: Path, out: Path, seeds: int) -> dict[str, dict[str, d
         spec = without_crosses(FeatureSpec.read(artifacts.encoding))
         label = ExampleSet(artifacts.examples("test"), spec).column(LABEL)
         search = searched(config, artifacts, spec, seed)
-        every = {**arms(config, artifacts, search, spec, seed), **networks(config, artifacts, search, spec, seed)}
+        every = arms(config, artifacts, search, spec, seed) if "linear" in kinds else {}
+        if "networks" in kinds:
+            every |= networks(config, artifacts, search, spec, seed)
         runs["all bins"].append((label, every))
-        few = coarse(spec)
-        weaker = arms(config, artifacts, searched(config, artifacts, few, seed), few, seed, baselines=False)
-        runs["ten bins"].append((label, weaker))
-    return {footing: summed_up(parts) for footing, parts in runs.items()}
+        if "linear" in kinds:
+            few = coarse(spec)
+            weaker = arms(config, artifacts, searched(config, artifacts, few, seed), few, seed, baselines=False)
+            runs["ten bins"].append((label, weaker))
+    return {footing: summed_up(parts) for footing, parts in runs.items() if parts}
 
 
 def coarse(spec: FeatureSpec) -> FeatureSpec:

@@ -66,6 +66,7 @@ def test_the_table_is_looked_for_at_any_depth(tmp_path):
 
 def test_a_table_that_is_none_is_refused():
     assert refuses(main, "--data", "d", "--out", "o", "--tables", "criteo")
+    assert refuses(main, "--data", "d", "--out", "o", "--arms", "trees")
 
 
 @pytest.mark.slow
@@ -81,3 +82,13 @@ def test_every_set_of_crosses_and_every_network_meets_the_same_rows(tmp_path, ca
     assert set(weaker) == {"LR", "LR + FIVES"}
     assert all(0 <= row["mean"] <= 1 for row in every.values())
     assert {"over DNN", "over DCNv2, low", "over LightGBM, high"} <= set(every["best ranker"])
+
+
+@pytest.mark.slow
+def test_linear_arms_may_go_alone(tmp_path, capsys):
+    write_adult(tmp_path, 300)
+    main(["--data", str(tmp_path), "--out", str(tmp_path / "out"), "--seeds", "1", "--tables", "adult",
+          "--arms", "linear"])
+    found = last_line(capsys.readouterr().out)["adult"]
+    assert set(found) == {"all bins", "ten bins"}
+    assert "DNN" not in found["all bins"]
