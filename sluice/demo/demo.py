@@ -161,7 +161,7 @@ def _evaluated_prerank(
 
     length = visits.markets[0].length
     found = {kind: slates_behind(kind, visits.visits, length, out) if piece.cancel() else piece.result()
-             for kind, piece in reversed(beside.items())}
+             for kind, piece in reversed([*beside.items()])}
     return EvaluatedPrerank(
         **dict(chosen), decoys_kept=decoys_kept(chosen.kept), slates=evaluate_prerank(found, visits.markets))
 
