@@ -98,6 +98,7 @@ def find_crosses(
         return known, None
     begin = time.perf_counter()
     (out.crosses / summary.FILE).unlink(missing_ok=True)
+    shutil.rmtree(out.crosses / PLAIN, ignore_errors=True)  # of a run that was killed
     with Tracker(out.out, config.name) as tracker:
         track = tracker.start(NAME, {"seed": chosen_seed, "data": config.name, "crosses": config.crosses.model_dump()})
         kept = _kept_run(config, out, digest, chosen_seed, resume)
@@ -126,14 +127,13 @@ def compare_ahead(open_: OpenRivals) -> None:
     part. Raises as `compare` does."""
     parts = _kept_parts(open_)
     sampled = Sampled.read(open_.config, open_.plain, open_.spec, open_.seed)
-    shutil.rmtree(open_.plain.out)
+    shutil.rmtree(open_.plain.out, ignore_errors=True)
     rivals(open_.config, open_.out, open_.spec, open_.space, sampled, open_.seed, parts)
 
 
 def _set_aside(out: Artifacts) -> Artifacts:
     """Links to the files of the examples, which stay as they are when the examples are written again."""
     plain = Artifacts(out.crosses / PLAIN)
-    shutil.rmtree(plain.out, ignore_errors=True)
     for window in WINDOWS:
         shutil.copytree(out.examples(window), plain.examples(window), copy_function=_linked)
     return plain

@@ -12,9 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
 import time
-from pathlib import Path
 
 import torch
 
@@ -22,7 +20,7 @@ from contracts.artifacts import WEIGHTS, Artifacts
 from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.config.training import PairRates
-from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
+from contracts.features.feature_spec import FeatureSpec
 from contracts.features.pair_graph import GraphManifest
 from contracts.progress import OnProgress
 from contracts.summaries import summary
@@ -80,7 +78,7 @@ def _pretrain(
     if known is not None:
         return known
     (out.pair_rates / summary.FILE).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory() as folder, Tracker(out.out, config.name) as tracker:
+    with Tracker(out.out, config.name) as tracker:
         chosen = {"seed": seed, "pair_rates": settings.model_dump(mode="json")}
         run = tracker.start(f"pretrain {settings.model}", chosen)
         kept = _kept_run(config, out, manifest, seed)
@@ -88,9 +86,7 @@ def _pretrain(
         named = pair_weights.publish(made, spec, pairs, settings, out.pair_rates)
         sizes = memory(made, graph)
         run.metrics({**dict(sizes), "best_validation_loss": figures.validation_loss}, len(figures.history))
-        named.write(Path(folder))
-        for path in (out.pair_rates / WEIGHTS, Path(folder) / SPEC_FILE):
-            run.artifact(path)
+        run.artifact(out.pair_rates / WEIGHTS)
     return PairRatesSummary(
         pairs=tuple(pairs), model=settings.model, graph=_described(manifest, graph), bytes=sizes, **dict(figures),
         digest=digest, pair_model=named.pair_model, seconds=0.0,

@@ -82,7 +82,18 @@ class MlflowStore:
         self.client = MlflowClient(with_database(chosen or f"{SQLITE}{out.resolve() / 'mlflow.db'}"))
         found = self.client.get_experiment_by_name(experiment)
         place = None if chosen else (out.resolve() / "mlartifacts").as_uri()
-        self.experiment = found.experiment_id if found else self.client.create_experiment(experiment, place)
+        self.experiment = found.experiment_id if found else self._created(experiment, place)
+
+    def _created(self, experiment: str, place: str | None) -> str:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return self.client.create_experiment(experiment, place)
+        except MlflowException:  # another process was quicker
+            found = self.client.get_experiment_by_name(experiment)
+            if found is None:
+                raise
+            return found.experiment_id
 
     def begin(self, name: str, settings: Mapping[str, str]) -> str:
         from mlflow.entities import Param

@@ -25,7 +25,7 @@ from serving.server.port_takeover import reserved
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
 from serving.workers.generation import Generation
-from serving.workers.levelling import levelling
+from serving.workers.levelling import Order, ordered
 from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
@@ -73,7 +73,7 @@ class Supervisor:
         self._coming: Generation | None = None
         self._draining: Generation | None = None
         self._before: ServedBundle | None = None
-        self._selected: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self._selected: tuple[tuple[int, ...], ...] | None = None
         self._drain_began = self._quiet_since = 0.0
         self._ending: WorkerProcess | None = None
         self._ending_since = 0.0
@@ -247,14 +247,14 @@ class Supervisor:
             return
         told = {worker: worker.connections for worker in current.workers if worker.alive and worker.ready}
         if told:
-            self._select(list(told), levelling(told))
+            self._select(list(told), ordered(told))
 
-    def _select(self, workers: Sequence[WorkerProcess], first: Sequence[WorkerProcess] = ()) -> None:
+    def _select(self, workers: Sequence[WorkerProcess], order: Order[WorkerProcess] = Order([])) -> None:
         """Where no worker lives to be told, it is said again later."""
         assert self._current is not None
         numbers = tuple(sorted(self._listeners.numbers(workers)))
-        ahead = tuple(number for worker in first for number in self._listeners.numbers([worker]))
+        ahead = tuple(number for worker in order.first for number in self._listeners.numbers([worker]))
         teller = next((worker for worker in self._current.workers if worker.alive and worker.ready), None)
-        if self._selected != (numbers, ahead) and teller is not None:
-            self._selected = numbers, ahead
+        if self._selected != (numbers, ahead, order.seen) and teller is not None:
+            self._selected = numbers, ahead, order.seen
             teller.select(numbers, ahead)

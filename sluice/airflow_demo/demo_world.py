@@ -46,7 +46,7 @@ def sections(events: int) -> Sections:
         "gate": {"margin": 0.03, "max_miscalibration": 0.6, "max_latency_ratio": 4.0},
         "quality": {"psi_floor": 0.5, "rows_floor": 1.0,  # a third more rows on the first day that is served
                     "limits": {"label_rate": [0.01, 0.3], "psi.weekday": 50.0, "churn.weekday": 2.0}},  # one a day
-        "watch": {"click_wait": "3s", "min_answers": 200, "max_miscalibration": 1.0,  # clicks alone decide:
+        "watch": {"click_wait": "3s", "min_answers": 200, "max_miscalibration": 1.0,  # clicks and failures decide:
                   "max_p99_ms": 20_000.0, "max_p99_ratio": 1000.0, "max_refusal_rate": 1.0,  # models are trained
                   "max_incomplete_retrieval": 1.0},  # beside the server
     }

@@ -9,8 +9,8 @@ What is made beside is what one process would make. Files of examples are writte
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from rich.console import Console
@@ -51,7 +51,7 @@ class Beyond(NamedTuple):
 
 def get_ready(config: Config, out: Artifacts) -> None:
     """What jobs do when they first need it, by a process that has nothing else to do yet: kernels are compiled,
-    tracking's data base is made, LATER is imported as far as it is installed."""
+    tracking's data base is made, LATER is imported. What cannot be imported is told by whoever needs it."""
     from models.layers import kernels
     from models.tracking.tracking import Tracker
 
@@ -59,7 +59,7 @@ def get_ready(config: Config, out: Artifacts) -> None:
     with Tracker(out.out, config.name) as tracker:
         tracker.write(lambda store: None)
     for name in LATER:
-        if find_spec(name.partition(".")[0]) is not None:
+        with suppress(Exception):
             import_module(name)
 
 
@@ -79,6 +79,8 @@ def run_to_models(
         searched, comparison = jobs.search_crosses(
             config, out, console, lane=lane, reading=[piece for piece in (pretrained, rounds) if piece])
         features = summary.required(out.features, FeaturesSummary, "sluice features")
+    elif rounds is not None:
+        rounds.result()  # which read the feature spec
     pair_weights.name_in_spec(out, pretrained.result())
     later: list[Future[PairRateEvaluation | None]] = []
 

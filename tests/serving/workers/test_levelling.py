@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from serving.workers.levelling import MOST_AHEAD, levelling
+from serving.workers.levelling import MOST_AHEAD, levelling, ordered
 
 
 @pytest.mark.parametrize(("connections", "following"), [
@@ -23,3 +23,18 @@ def test_afterwards_all_have_as_many() -> None:
 
 def test_no_more_than_so_many_are_looked_ahead() -> None:
     assert levelling({"a": 0, "b": 10 * MOST_AHEAD}) == ["a"] * MOST_AHEAD
+
+
+def test_a_difference_beyond_one_order_is_made_up_for_by_further_ones() -> None:
+    """The next order is another one though it names the same workers, as those that were told of must be dealt anew."""
+    connections, told = {"a": 0, "b": 300}, list[object]()
+    while (order := ordered(connections)).first:
+        assert order not in told
+        told.append(order)
+        connections["a"] += len(order.first)
+    assert connections == {"a": 300, "b": 300}
+
+
+def test_of_many_workers_one_order_names_each_that_is_behind_twice() -> None:
+    connections = dict.fromkeys(range(99), 7) | {99: 9}
+    assert Counter(ordered(connections).first) == dict.fromkeys(range(99), 2)
