@@ -11,6 +11,7 @@ if [ ! -x "$root/.venv-airflow/bin/airflow" ]; then
     exit 1
 fi
 export AIRFLOW_HOME="${AIRFLOW_HOME:-$root/out/airflow}"
+export AIRFLOW__CORE__EXECUTOR=warm_executor.WarmExecutor # a task starts without importing Airflow anew
 export AIRFLOW__CORE__DAGS_FOLDER="$root/airflow_dags"
 export AIRFLOW__CORE__LOAD_EXAMPLES=False
 export AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=True # the page listens on loopback alone
@@ -21,6 +22,6 @@ export AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT=$((port + 1)) AIRFLOW__LOGGING__
 export AIRFLOW__SCHEDULER__ENABLE_TRACEMALLOC=False
 export AIRFLOW__USAGE_DATA_COLLECTION__ENABLED=False
 export PATH="$root/.venv-airflow/bin:$PATH"
-export PYTHONPATH="$root:$root/setup/airflow_settings${PYTHONPATH:+:$PYTHONPATH}" # the second: log servers on loopback
+export PYTHONPATH="$root:$root/setup/airflow_settings${PYTHONPATH:+:$PYTHONPATH}" # the second: log servers on loopback, the executor
 [ "${1:-} ${2:-}" != "dags test" ] || export SLUICE_DEADLINES=no # see airflow_dags/lateness.py
 exec airflow "$@"

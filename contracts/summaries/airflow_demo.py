@@ -76,9 +76,14 @@ class DemoDay(Record):
 
 
 class AirflowDemoSummary(Summary):
-    """`events` a day by the page's old rule, `rate` requests a second by users in no log."""
+    """`events` a day by the page's old rule, `rate` requests a second by users in no log.
+
+    seconds   in all; of them until Airflow was up and the history drawn, and until there was a first champion
+    """
 
     days: tuple[DemoDay, ...]
     events: int
     rate: float
+    start_seconds: float = 0.0
+    first_champion_seconds: float = 0.0
     seconds: float

@@ -37,9 +37,9 @@ def free_ports() -> int:
 
 
 class AirflowProcess:
-    """`with AirflowProcess(home, log) as airflow: airflow.api...`; every run waits until it is triggered.
+    """`with AirflowProcess(home, log) as airflow: airflow.wait(); airflow.api...`; runs wait until they are triggered.
 
-    `home` keeps its data base and logs; it has read all DAGS. Raises SluiceError when it does not come up.
+    `home` keeps its data base and logs. It comes up beside what is done before `wait`.
     """
 
     def __init__(self, home: Path, log: Path) -> None:
@@ -54,18 +54,20 @@ class AirflowProcess:
         self._log = log
 
     def __enter__(self) -> AirflowProcess:
-        end = time.monotonic() + START_SECONDS
-        while not (self.api.healthy() and self.api.dags() >= DAGS):
-            if self._process.poll() is not None or time.monotonic() > end:
-                self.stop()
-                raise SluiceError(f"Airflow did not come up; {self._log} says why")
-            time.sleep(1)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def wait(self) -> None:
+        """Until it has read all DAGS. Raises SluiceError when it does not come up."""
+        end = time.monotonic() + START_SECONDS
+        while not (self.api.healthy() and self.api.dags() >= DAGS):
+            if self._process.poll() is not None or time.monotonic() > end:
+                raise SluiceError(f"Airflow did not come up; {self._log} says why")
+            time.sleep(1)
 
     def stop(self) -> None:
         """All of its processes: they are a group of their own."""

@@ -46,16 +46,20 @@ def run_demo(
     """Returns what it writes to FOLDER/summary.json. An earlier demo in the folder gives way."""
     started = time.perf_counter()
     demo_folder.clear(folder)
-    world = DemoWorld(folder, events, console, seed)
     with WarmProcess(folder) as warm, AirflowProcess(folder / "airflow", folder / "airflow.log") as airflow:
+        world = DemoWorld(folder, events, console, seed)
+        airflow.wait()
         console.print(f"Airflow is up: {airflow.api.address}", highlight=False)
         airflow.api.set_variables(world.variables() | {"sluice": str(warm.command)})
         for dag in ("weekly_cross_search", DAILY, "retention"):
             airflow.api.unpause(dag)
+        up = time.perf_counter()
         first_champion(world, airflow.api)
+        before = time.perf_counter()
         days = _served_days(world, airflow.api, rate)
     result = AirflowDemoSummary(
-        days=tuple(days), events=events, rate=rate, seconds=round(time.perf_counter() - started, 1))
+        days=tuple(days), events=events, rate=rate, start_seconds=round(up - started, 1),
+        first_champion_seconds=round(before - up, 1), seconds=round(time.perf_counter() - started, 1))
     summary.write(folder, result)
     console.print(f"days in a table and a plot: {write_days(folder, result)}", highlight=False)
     return result
@@ -72,7 +76,7 @@ def _served_days(world: DemoWorld, api: AirflowApi, rate: float) -> list[DemoDay
 @contextmanager
 def served(world: DemoWorld) -> Iterator[str]:
     """HOST:PORT of a server that follows the world's champion and logs its answers."""
-    options = ("--registry", world.registry.uri, "--poll-seconds", "1", "--connection-seconds", "5",
+    options = ("--registry", world.registry.uri, "--poll-seconds", "1", "--connection-seconds", "5", "--workers", "1",
                "--log-answers", str(world.answers), "--cache", str(world.folder / "server-cache"))
     server = ServerProcess(f"models:/{world.config.name}@{CHAMPION}", world.folder / "server.log", options=options)
     try:

@@ -10,6 +10,7 @@ import pytest
 
 from contracts.errors import SluiceError
 from serving.server.port_takeover import reserved
+from sluice.airflow_demo import process
 from sluice.airflow_demo.process import DAGS, HOST, AirflowProcess, free_ports
 
 DAYS = [f"2026-01-{number:02d}" for number in range(1, 6)]
@@ -30,12 +31,24 @@ def listens_on(port: int) -> set[str]:
     return {row[1].split(":")[0] for row in rows if row[3] == LISTENS and int(row[1].split(":")[1], 16) == port}
 
 
+def test_an_airflow_that_ends_has_not_come_up(tmp_path, monkeypatch):
+    script = tmp_path / "setup" / "airflow.sh"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\nexit 1\n")
+    script.chmod(0o755)
+    monkeypatch.setattr(process, "ROOT", tmp_path)
+    with (pytest.raises(SluiceError, match=r"airflow\.log says why"),
+          AirflowProcess(tmp_path / "airflow", tmp_path / "airflow.log") as airflow):
+        airflow.wait()
+
+
 @pytest.mark.slow
 def test_retention_runs_in_a_real_airflow_and_the_page_is_there(tmp_path):
     runs = tmp_path / "runs"
     for day in DAYS:
         (runs / day).mkdir(parents=True)
     with AirflowProcess(tmp_path / "airflow", tmp_path / "airflow.log") as airflow:
+        airflow.wait()
         api = airflow.api
         assert api.dags() == DAGS
         api.set_variables({"sluice_runs": str(runs), "sluice_answers": str(tmp_path / "answers")})
