@@ -7,6 +7,7 @@ schema the columns are what the objects hold, in alphabetical order; a key of se
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
+from contracts.table_files import json_object
 from pipelines.engine.text_files import CORRUPT, not_encoded
 
 ROWS = 50_000
@@ -30,7 +32,7 @@ def inferred(files: Sequence[Path], encoding: str) -> T.StructType:
     """The schema of all objects."""
     found: dict[str, pa.DataType] = {}
     for lines in _batches(files, encoding):
-        for record in filter(None, map(_object, lines)):
+        for record in filter(None, map(json_object, lines)):
             for key, value in record.items():
                 if value is not None:
                     kind = _kind(value)
@@ -52,9 +54,10 @@ def stage_json(files: Sequence[Path], schema: T.StructType, encoding: str, folde
 
 
 def _batches(files: Sequence[Path], encoding: str) -> Iterator[list[str]]:
+    marked = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     for file in files:
         with pa.input_stream(str(file), compression="detect") as stream:
-            text = io.TextIOWrapper(io.BufferedReader(stream), encoding=encoding, newline="\n")
+            text = io.TextIOWrapper(io.BufferedReader(stream), encoding=marked, newline="\n")
             lines = (line for raw in text if (line := raw.rstrip("\r\n")).strip())
             try:
                 while batch := list(islice(lines, ROWS)):
@@ -63,16 +66,8 @@ def _batches(files: Sequence[Path], encoding: str) -> Iterator[list[str]]:
                 raise not_encoded("the table", file, encoding) from None
 
 
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _row(line: str, schema: T.StructType) -> dict[str, Any]:
-    record = _object(line)
+    record = json_object(line)
     values = {} if record is None else {field.name: _value(record.get(field.name), field.dataType) for field in schema}
     misfit = record is None or _MISFIT in values.values()
     return {name: None if value is _MISFIT else value for name, value in values.items()} | {
@@ -107,8 +102,8 @@ def _holds(value: Any, kind: pa.DataType) -> bool:
 
 def _kind(value: Any) -> pa.DataType:
     try:
-        return pa.infer_type([value])
-    except pa.ArrowException:
+        return pa.scalar(value).type
+    except (pa.ArrowException, OverflowError):
         return pa.string()
 
 

@@ -18,6 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from contracts.errors import ConfigError, DataError, SchemaError
+from contracts.table_files import is_hidden
 from pipelines.engine.csv_escapes import UNIT, EscapedText, OneCharacter
 from pipelines.engine.failures import nothing_to_read
 
@@ -47,7 +48,7 @@ def files_at(path: str, what: str) -> list[Path]:
     named = [path] if Path(path).exists() else [found for text in alternatives(path) for found in glob.glob(text)]
     places = [Path(name) for name in sorted(named)]
     files = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])
-             if file.is_file() and not file.name.startswith(("_", "."))]
+             if not is_hidden(file.relative_to(place) if file != place else Path(file.name)) and file.is_file()]
     if not files:
         raise nothing_to_read(what, path)
     return files

@@ -15,6 +15,7 @@ from contracts.errors import DataError
 
 SEPARATORS = (",", ";", "\t", "|", "::", "\x01", "^", "~", " ")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$")
+DECIMAL_COMMA = re.compile(r"[+-]?[\d. ]*,\d+ ?[€%]?$")
 MISSING = ("", "?", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "\\N", "-")
 SNIFFED = 400  # lines
 UTF_8 = "utf-8-sig"
@@ -37,6 +38,11 @@ class Dialect:
         """The rows of a piece of the file, without the header in its first piece; blank lines are none."""
         rows = _split(piece.decode(self.encoding, errors="replace"), self.separator)
         return rows[1:] if first and self.header else rows
+
+    def first_names(self, piece: bytes) -> list[str]:
+        """Of a file's columns: its header in lower case, or c0, c1, ... where there is none."""
+        first = next(iter(_split(piece.decode(self.encoding, errors="replace"), self.separator)), [])
+        return [cell.strip().lower() if self.header else f"c{place}" for place, cell in enumerate(first)]
 
     def options(self, missing: str | None) -> dict[str, str]:
         """What Spark's reader must be told."""
@@ -105,20 +111,37 @@ def _split(text: str, separator: str) -> list[list[str]]:
 
 
 def _separator(text: str, path: Path) -> str:
-    """The one that cuts nearly all lines into equally many columns, and into most."""
+    """The one that cuts nearly all lines, the first among them, into equally many columns, and into most; one that
+    leaves the first line out where none does, and blanks where nothing else cuts.
+
+    A semicolon comes before a comma that is decimal wherever it stands within its cells, and before one that cuts into
+    no more columns."""
     start = "".join(islice(StringIO(text, newline=""), SNIFFED))
-    best, most = "", 1
-    for separator in SEPARATORS:
-        rows = _split(start, separator)
-        width, agreeing = Counter(len(row) for row in rows).most_common(1)[0] if rows else (0, 0)
-        if agreeing >= 0.9 * len(rows) and width > most and not (separator == " " and best):
-            best, most = separator, width
+    cuts = {separator: rows for separator in SEPARATORS if (rows := _split(start, separator)) and _width(rows) > 1}
+    widths = {separator: _width(rows) for separator, rows in cuts.items()}
+    best = max(cuts, key=lambda one: (one != " ", len(cuts[one][0]) == widths[one], widths[one]), default="")
+    if best == "," and ";" in cuts and _parts(cuts[";"], widths[","]):
+        best = ";"
     if not best:
         raise DataError(
             f"{path} has one column, or none of the separators {' '.join(map(repr, SEPARATORS))} cuts its lines into "
             "equally many columns; a table needs a label and at least one field"
         )
     return best
+
+
+def _width(rows: Sequence[list[str]]) -> int:
+    """Columns of nearly all rows, 0 where they differ."""
+    width, agreeing = Counter(map(len, rows)).most_common(1)[0]
+    return width if agreeing >= 0.9 * len(rows) else 0
+
+
+def _parts(rows: Sequence[list[str]], by_comma: int) -> bool:
+    """Whether semicolons, which make these rows, part the columns, and commas, which make so many, do not."""
+    if any(len(row) != len(rows[0]) for row in rows):
+        return False
+    with_comma = [cell.strip() for row in rows for cell in row if "," in cell]
+    return len(rows[0]) >= by_comma or all(map(DECIMAL_COMMA.match, with_comma))
 
 
 def _is_header(first: list[str], rest: Sequence[list[str]]) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from contracts.table_files import json_object
+
 MOSTLY, MOST_KEYS, LOOKED_AT = 0.97, 12, 200
 PLAIN = (str, int, float, bool)
 
@@ -18,7 +20,7 @@ def json_keys(cells: Sequence[str | None]) -> dict[str, list[str]]:
     looks = sum(cell.strip()[0] == "{" for cell in islice(known, LOOKED_AT))
     if not known or looks < MOSTLY * min(len(known), LOOKED_AT):
         return {}
-    objects = [_object(cell) for cell in cells]
+    objects = [json_object(cell) if cell else None for cell in cells]
     if sum(one is not None for one in objects) < MOSTLY * len(known):
         return {}
     rows = [one or {} for one in objects]
@@ -26,14 +28,6 @@ def json_keys(cells: Sequence[str | None]) -> dict[str, list[str]]:
     plain = [key for key in keys if "`" not in key and "'" not in key and "\\" not in key
              and all(isinstance(row.get(key, ""), PLAIN) or row[key] is None for row in rows)]
     return {key: [_text(row.get(key)) for row in rows] for key in plain[:MOST_KEYS]}
-
-
-def _object(cell: str | None) -> dict[str, Any] | None:
-    try:
-        found = json.loads(cell) if cell else None
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _text(value: Any) -> str:

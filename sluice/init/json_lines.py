@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from contracts.errors import DataError
+from contracts.table_files import json_object
 
 MOSTLY = 0.97  # of the lines
 
@@ -22,7 +23,7 @@ def json_columns(
     Raises DataError where the lines are no objects, or hold fewer than two keys."""
     texts = [piece.decode("utf-8-sig", errors="replace") for piece in pieces]
     lines = [line for text in texts for line in text.split("\n") if line.strip()]
-    rows = [row for line in lines if (row := _object(line)) is not None]
+    rows = [row for line in lines if (row := json_object(line)) is not None]
     if len(rows) < MOSTLY * len(lines):
         raise DataError(f"{path} looks like JSON, and {len(lines) - len(rows)} of its first {len(lines)} lines are no "
                         "object; write one object a line (jq -c '.[]' makes them of an array)")
@@ -36,17 +37,9 @@ def json_columns(
     return {key: one.to_pylist() for key, one in arrays.items()}, types, len(lines)
 
 
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _array(values: list[Any]) -> pa.Array:
     try:
         found = pa.array(values)
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         found = pa.array([value if value is None or isinstance(value, str) else json.dumps(value) for value in values])
     return found.cast(pa.string()) if pa.types.is_null(found.type) else found

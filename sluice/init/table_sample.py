@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.errors import DataError
+from contracts.table_files import is_hidden
 from sluice.init.csv_dialect import Dialect, sniff
 from sluice.init.json_lines import json_columns
 
@@ -57,8 +59,8 @@ def read_sample(path: Path, whole: bool = False) -> TableSample:
             raise DataError(f"{path} holds Parquet ({parquet[True].name}) and text ({parquet[False].name}); a log is "
                             "of one format: give one of its files, or move the others away")
         return _parquet(path, files, shown, bounds.rows) if True in parquet else _text(path, files, shown, bounds)
-    except (OSError, EOFError) as error:
-        raise DataError(f"cannot read {path}: {error.strerror if isinstance(error, OSError) else error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is damaged Parquet: {str(error).splitlines()[0]}") from None
 
@@ -68,12 +70,12 @@ def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.rglob("*")
-                   if file.is_file() and not file.name.startswith(("_", ".")) and file.stat().st_size)
+                   if not is_hidden(file.relative_to(path)) and file.is_file() and file.stat().st_size)
     if not files:
         raise DataError(f"{path} is a folder without files; give a CSV, JSON or Parquet file, or a folder of them")
-    parts = next((file.parent.name for file in files if "=" in file.parent.name), None)
-    if parts is not None:
-        raise DataError(f"{path} is partitioned ({parts}), and which columns that makes is the reader's matter; give "
+    part = next((name for file in files for name in file.relative_to(path).parts[:-1] if "=" in name), None)
+    if part is not None:
+        raise DataError(f"{path} is partitioned ({part}), and which columns that makes is the reader's matter; give "
                         "one of its files, and put the folder into the result")
     return files
 
@@ -90,10 +92,7 @@ def _parquet(path: Path, files: Sequence[Path], shown: Sequence[Path], most_rows
     opened = [pq.ParquetFile(file) for file in shown]
     _check_names(path, opened[0].schema_arrow.names)
     _check_types(path, opened[0].schema_arrow)
-    for file, other in zip(shown, opened, strict=True):
-        if other.schema_arrow.names != opened[0].schema_arrow.names:
-            raise DataError(f"{file} has other columns ({', '.join(other.schema_arrow.names)}) than {shown[0].name} "
-                            f"({', '.join(opened[0].schema_arrow.names)}): a folder is one table; move one away")
+    _check_alike(shown, [file.schema_arrow.names for file in opened])
     each = GROUPS // len(shown)
     parts = [part for file in opened for part in _row_groups(file, each, most_rows)]
     try:
@@ -113,6 +112,13 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = next((name for place, name in enumerate(names) if name.lower() in lower[:place]), None)
     if twice is not None:
         raise DataError(f"{path} has two columns named {twice}, letter case apart; rename one")
+
+
+def _check_alike(files: Sequence[Path], names: Sequence[Sequence[str]]) -> None:
+    for file, others in zip(files, names, strict=True):
+        if others != names[0]:
+            raise DataError(f"{file} has other columns ({', '.join(others)}) than {files[0].name} "
+                            f"({', '.join(names[0])}): a folder is one table; move one away")
 
 
 def _check_types(path: Path, schema: pa.Schema) -> None:
@@ -159,8 +165,10 @@ def _text(path: Path, files: Sequence[Path], shown: Sequence[Path], bounds: Boun
     size = sum(size for _, size in read) + unread
     if JSON.match(pieces[0]):
         values, types, count = json_columns(pieces, path, bounds.rows)
+        _check_names(path, list(values))
         return TableSample(path, values, dict(types), _estimate(count, pieces, size), None, "json")
     dialect = sniff(pieces[0], path, pieces)
+    _check_alike(shown, [dialect.first_names(of_file[0]) for of_file, _ in read])
     lines = [row for of_file, _ in read for number, piece in enumerate(of_file)
              for row in dialect.rows(piece, first=number == 0)]
     fitting = [row for row in lines if len(row) == len(dialect.names)]

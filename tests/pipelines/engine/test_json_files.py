@@ -49,3 +49,14 @@ def test_bytes_of_another_encoding_are_refused_with_the_option_that_reads_them(t
     with pytest.raises(DataError, match=r'holds bytes that are no utf-8.*encoding = "ISO-8859-1"'):
         inferred([path], "utf-8")
     assert inferred([path], "iso-8859-1").names == ["city"]
+
+
+def test_half_a_surrogate_pair_a_huge_number_and_a_mark_of_utf8_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    lines = [r'{"a": 1, "b": "x\ud83d"}', r'{"a": 18446744073709551616, "b": {"c": "\ud83d"}}']
+    path.write_text("\n".join(lines), encoding="utf-8-sig")
+    schema = inferred([path], "utf-8")
+    assert {field.name: field.dataType.simpleString() for field in schema} == {"a": "string", "b": "string"}
+    stage_json([path], schema, "utf-8", tmp_path / "rows")
+    assert pq.read_table(tmp_path / "rows").to_pylist() == [
+        {"a": "1", "b": "x?", CORRUPT: None}, {"a": "18446744073709551616", "b": '{"c":"?"}', CORRUPT: None}]

@@ -72,6 +72,11 @@ def test_files_of_a_folder_a_pattern_and_nothing(tmp_path: Path) -> None:
         (tmp_path / name).write_text("1\n")
     assert [file.name for file in files_at(str(tmp_path), "log")] == ["a.csv", "b.csv"]
     assert [file.name for file in files_at(str(tmp_path / "a*"), "log")] == ["a.csv"]
+    (tmp_path / "_kept" / "_tmp").mkdir(parents=True)
+    for name in ("_tmp/part.csv", "c.csv"):
+        (tmp_path / "_kept" / name).write_text("1\n")
+    assert [file.name for file in files_at(str(tmp_path), "log")] == ["a.csv", "b.csv"]
+    assert [file.name for file in files_at(str(tmp_path / "_kept"), "log")] == ["c.csv"]
     with pytest.raises(DataError, match=r"log: nothing to read at .*nowhere"):
         files_at(str(tmp_path / "nowhere"), "log")
 

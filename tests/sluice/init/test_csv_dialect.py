@@ -72,3 +72,20 @@ def test_lines_end_where_the_engines_end_them() -> None:
 def test_one_column_is_no_table(content: bytes) -> None:
     with pytest.raises(DataError, match="at least one field"):
         sniff(content, Path("t.csv"))
+
+
+@pytest.mark.parametrize(("content", "names"), [
+    (b"x1;x2;x3;label\n1,5;2,25;3,1;0\n2,5;3,25;4,1;1\n", ("x1", "x2", "x3", "label")),
+    (b"x1;label\n1,5;0\n2,5;1\n", ("x1", "label")),
+    (b"x1;x2\n1,5;0,5\n2,5;1,5\n", ("x1", "x2")),
+    (b"1,5;2,25;0\n2,5;3,25;1\n", ("c0", "c1", "c2")),
+    (b"1,5;1.002,25;3,1\n2,5;3,25;4,1\n", ("c0", "c1", "c2")),
+])
+def test_decimal_commas_do_not_part_columns(content: bytes, names: tuple[str, ...]) -> None:
+    found = sniff(content, Path("t"))
+    assert (found.separator, found.names) == (";", names)
+
+
+@pytest.mark.parametrize("content", [b"id,tags,n\n1,a;b,2\n2,c;d,3\n", b"1,a;b,2\n2,c;d,3\n", b"x,1,a;b\ny,2,c\n"])
+def test_semicolons_within_the_cells_of_a_table_with_commas_do_not_part_columns(content: bytes) -> None:
+    assert sniff(content, Path("t")).separator == ","

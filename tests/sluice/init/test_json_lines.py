@@ -28,3 +28,10 @@ def test_of_many_lines_about_so_many_are_kept() -> None:
 def test_what_is_no_table_is_refused(text: bytes, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         json_columns([text], Path("t.json"), 10)
+
+
+def test_numbers_and_texts_that_arrow_cannot_hold_are_text() -> None:
+    lines = b'{"a": 18446744073709551616, "b": "\\ud83d"}\n{"a": 1, "b": "x"}\n'
+    columns, types, _ = json_columns([lines], Path("t"), 10)
+    assert columns == {"a": ["18446744073709551616", "1"], "b": ["?", "x"]}
+    assert types == dict.fromkeys("ab", pa.string())

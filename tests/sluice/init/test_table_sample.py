@@ -149,3 +149,51 @@ def test_bytes_that_are_no_utf8_count_wherever_they_stand(tmp_path: Path, monkey
     dialect = read_sample(path).dialect
     assert dialect is not None
     assert dialect.encoding == "ISO-8859-1"
+
+
+@pytest.mark.parametrize(("other", "names"), [
+    ("name,age,city\na,2,b\n", "name, age, city"), ("u,x\n1,2\n", "u, x"), ("2,3,4\n", "2, 3, 4")])
+def test_a_folder_of_text_must_be_one_table(other: str, names: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"b\.csv has other columns \({names}\) than a\.csv \(u, x, y\)"):
+        read_sample(folder(tmp_path, a__csv="u,x,y\n1,2,3\n2,3,4\n", b__csv=other))
+
+
+def test_a_folder_of_text_without_names_must_be_of_one_width(tmp_path: Path) -> None:
+    log = folder(tmp_path, a__csv="1,2,3\n2,3,4\n", b__csv="5,6,7\n")
+    assert read_sample(log).columns["c0"] == ["1", "2", "5"]
+    (log / "c.csv").write_text("8,9\n")
+    with pytest.raises(DataError, match=r"c\.csv has other columns \(c0, c1\) than a\.csv \(c0, c1, c2\)"):
+        read_sample(log)
+
+
+def test_what_lies_in_hidden_folders_is_no_part_of_the_table(tmp_path: Path) -> None:
+    log = folder(tmp_path, a__csv="u,x\n1,2\n")
+    for name in (".ipynb_checkpoints/b.csv", "_delta_log/0.json"):
+        (log / name).parent.mkdir()
+        (log / name).write_text('{"commit": {}, "x": 1}\n')
+    assert read_sample(log).columns == {"u": ["1"], "x": ["2"]}
+
+
+def test_a_part_of_a_partitioned_folder_is_a_table_and_one_with_folders_below_its_parts_is_none(tmp_path: Path) -> None:
+    (tmp_path / "day=2024-01-01" / "sub").mkdir(parents=True)
+    (tmp_path / "day=2024-01-01" / "sub" / "p.csv").write_text("a,b\n1,2\n")
+    assert read_sample(tmp_path / "day=2024-01-01").columns["a"] == ["1"]
+    with pytest.raises(DataError, match=r"partitioned .day=2024-01-01"):
+        read_sample(tmp_path)
+
+
+def test_keys_of_json_that_differ_in_case_alone_are_one_to_spark(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"Id": 1, "id": 2}\n')
+    with pytest.raises(DataError, match="two columns named id"):
+        read_sample(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(("content", "sentence"), [
+    (gzip.compress(b"a,b\n1,2\n")[:10] + b"\xff" * 20, "invalid block type"),
+    (b"a,b\n1,2\n", "Not a gzipped file"),
+    (gzip.compress(b"a,b\n1,2\n")[:-4], "ended before"),
+])
+def test_a_damaged_packed_file_is_refused_with_the_cause(content: bytes, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv.gz").write_bytes(content)
+    with pytest.raises(DataError, match=f"cannot read .*{sentence}"):
+        read_sample(tmp_path / "t.csv.gz")
