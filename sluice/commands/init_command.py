@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class WrittenConfig(Record):
 
 def write_config(path: Path, target: Path | None, label: str | None, force: bool, console: Console) -> WrittenConfig:
     """Writes the configuration, `target` or NAME.toml here. Raises DataError in one sentence with what is missing."""
+    path = Path(os.path.abspath(path))
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", path.name.split(".")[0]).strip("_") or "table"
     target = target or Path(f"{name}.toml")
     if target.exists() and not force:

@@ -27,7 +27,7 @@ def _head(name: str, sample: TableSample) -> str:
     return (
         comment(f"Guessed from {sample.path.name} ({rows}, {len(sample.columns)} columns) by `sluice init`: read it "
                 "before you trust it. `sluice features` also checks whether a field leaks the label.")
-        + f"name = {text_value(name)}\ndata = {text_value(str(sample.path.resolve().parent))}\n"
+        + f"name = {text_value(name)}\ndata = {text_value(str(sample.path.absolute().parent))}\n"
     )
 
 

@@ -56,8 +56,9 @@ class SideTable:
 def tables_beside(path: Path) -> list[Beside]:
     """Tables in the folder of the log `path`, without the log; what cannot be read is none."""
     found = []
-    for other in sorted(path.resolve().parent.iterdir())[:MOST_FILES]:
-        if other == path.resolve() or not other.is_file() or other.suffix.lower() in NO_TABLES:
+    for other in sorted(path.absolute().parent.iterdir())[:MOST_FILES]:
+        unpacked = Path(other.name.lower().removesuffix(".gz"))
+        if not other.is_file() or other.samefile(path) or unpacked.suffix in NO_TABLES:
             continue
         if other.name.startswith(".") or not 0 < other.stat().st_size <= WHOLE_BYTES:
             continue

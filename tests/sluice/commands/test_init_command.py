@@ -42,6 +42,16 @@ def test_an_existing_configuration_is_not_overwritten_unless_asked(tmp_path: Pat
     assert load(target).name == "no_header"
 
 
+def test_a_folder_named_from_within_is_read_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log" / "sub").mkdir(parents=True)
+    no_header(tmp_path).rename(tmp_path / "log" / "t.tsv")
+    for here, path in (("log", "."), ("log/sub", "..")):
+        monkeypatch.chdir(tmp_path / here)
+        write_config(Path(path), tmp_path / "made.toml", None, True, console())
+        found = load(tmp_path / "made.toml")
+        assert (found.name, found.data, found.log.path) == ("log", str(tmp_path), "{data}/log")
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [

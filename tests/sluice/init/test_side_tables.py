@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -88,3 +89,22 @@ def test_a_table_that_knows_too_few_of_the_keys_is_none(tmp_path: Path) -> None:
     text = (tmp_path / "movies.csv").read_text().splitlines()
     (tmp_path / "movies.csv").write_text("\n".join(text[: ITEMS // 2]) + "\n")
     assert looked_at(path)[0].tables == []
+
+
+def test_damaged_and_foreign_files_beside_the_log_are_no_tables(tmp_path: Path) -> None:
+    path = named(tmp_path)
+    (tmp_path / "README.txt").unlink()
+    (tmp_path / "x.json.gz").write_bytes(gzip.compress(b'{"a": 18446744073709551616, "b": "\\ud83d"}\n'))
+    (tmp_path / "y.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:10] + b"\xff" * 20)
+    assert [table.stem for table in tables_beside(path)] == ["links.csv", "movies.csv"]
+
+
+def test_a_linked_log_has_the_tables_beside_the_link(tmp_path: Path) -> None:
+    for place in ("kept", "here"):
+        (tmp_path / place).mkdir()
+    named(tmp_path / "here").rename(tmp_path / "kept" / "part-0")
+    link = tmp_path / "here" / "ratings.csv"
+    link.symlink_to(tmp_path / "kept" / "part-0")
+    found, config = looked_at(link)
+    assert [table.beside.sample.path.name for table in found.tables] == ["movies.csv"]
+    assert (config.data, config.log.path) == (str(tmp_path / "here"), "{data}/ratings.csv")
