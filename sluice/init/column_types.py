@@ -26,6 +26,7 @@ INTEGER, DECIMAL = re.compile(r"[+-]?\d+$"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)
 WHOLE = re.compile(r"[+-]?\d+(\.0*)?$")
 MARKED = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)? ?[%€$£¥]?$")
 MARKED_COMMA = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}([. '\u00a0\u202f]\d{3})+|\d+)(,\d+)? ?[%€$£¥]?$")
+LEADING_ZERO, SIGN = re.compile(r"[+-]?0\d"), re.compile(r"[.'%$€£¥]")
 NO_DIGIT, NO_DIGIT_OR_COMMA = "[^0-9.+-]", "[^0-9,+-]"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+$")
 RESERVED = ("day",)
@@ -149,14 +150,20 @@ def _of_text(name: str, plain: str, cells: Sequence[str], reading: Reading, sql:
 
 def _of_marked(column: Column, known: Sequence[str], semicolons: bool) -> Column | None:
     """Numbers with a decimal comma, a currency, a per cent sign or thousands. Commas with three digits behind each are
-    thousands, unless semicolons part the columns, as they do where a comma is decimal."""
+    thousands, unless semicolons part the columns, as they do where a comma is decimal. Digits with leading zeros are
+    codes, and so may be groups of digits with nothing but blanks between them: texts, and none that could be cut into a
+    list where all are written alike."""
     with_comma = [cell for cell in known if "," in cell]
     american = sum(bool(MARKED.match(cell)) for cell in known) >= MOSTLY * len(known)
     european = sum(bool(MARKED_COMMA.match(cell)) for cell in known) >= MOSTLY * len(known)
     if not known or not (american or european):
         return None
+    grouped = semicolons and any(map(SIGN.search, known))
+    if any(map(LEADING_ZERO.match, known)) or (semicolons and not (american or with_comma or grouped)):
+        alike = len({re.sub(r"\d", "9", cell) for cell in known}) == 1
+        return dataclasses.replace(column, why="digits written as codes are") if alike else None
     raw = column.expression or quoted(column.name)
-    if european and ((with_comma and semicolons) or (not american and (with_comma or semicolons))):
+    if european and ((with_comma and semicolons) or (not american and (with_comma or grouped))):
         read = f"regexp_replace({raw}, '{NO_DIGIT_OR_COMMA}', '')" if not all(map(_bare_comma, known)) else raw
         values = [float(re.sub(NO_DIGIT_OR_COMMA, "", cell).replace(",", ".")) if cell and MARKED_COMMA.match(cell)
                   else None for cell in column.values]
@@ -182,7 +189,7 @@ def _numeric(column: Column, numbers: list[str]) -> Column:
     """Integers with leading zeros are codes, not numbers; what is no number among many counts as missing."""
     raw = column.expression or quoted(column.name)
     with_others, copied = len(numbers) < len(column.known), raw == quoted(column.name)
-    if any(re.match(r"[+-]?0\d", cell) for cell in numbers):
+    if any(map(LEADING_ZERO.match, numbers)):
         return Column(column.name, column.plain, "text", column.values, column.expression,
                       why="digits with leading zeros")
     whole = all(WHOLE.match(cell) for cell in numbers)
@@ -231,7 +238,7 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
     if types.is_floating(kind) or types.is_decimal(kind):
         values = [None if value is None or math.isnan(value) else value for value in values]
         if _whole(values):
-            read = f"CAST({quoted(name)} AS BIGINT)"
+            read = f"try_cast({quoted(name)} AS BIGINT)"
             time = _time_of_numbers(name, plain, values, read)
             if time is not None:
                 return time

@@ -51,7 +51,7 @@ class Roles:
 def fields_of(column: Column, roles: Roles, left_out: dict[str, str], side: Side | None = None) -> list[GuessedField]:
     """None, with the reason in `left_out`, where a column cannot be a field. `side`: of a table beside the log."""
     is_role = column in (roles.user, roles.item)
-    reason = None if is_role else _after_the_label(column, roles.truth) or useless(column)
+    reason = None if is_role else _after_the_label(column, roles.truth, side is not None) or useless(column)
     if reason:
         left_out[column.name] = reason
         return []
@@ -140,8 +140,10 @@ def useless(column: Column) -> str | None:
     return None
 
 
-def _after_the_label(column: Column, truth: Sequence[bool] | None) -> str | None:
-    """What is there for one class alone, or tells the class by each of a few values, came after the label."""
+def _after_the_label(column: Column, truth: Sequence[bool] | None, joined: bool) -> str | None:
+    """What is there for one class alone, or tells the class by each of a few values, came after the label. `joined`: a
+    column of a table beside the log, whose values come for all rows of a key at once, so that few keys prove nothing.
+    """
     if truth is None or min(sum(truth), len(truth) - sum(truth)) < LEAST:
         return None
     known = [value is not None for value in column.values]
@@ -150,14 +152,14 @@ def _after_the_label(column: Column, truth: Sequence[bool] | None) -> str | None
     if min(shares) <= 1 - NEARLY_ALL and max(shares) >= NEARLY_ALL:
         return (f"there for {shares[0]:.0%} of the positives and {shares[1]:.0%} of the negatives: it tells the label, "
                 "and came after it")
-    if _of_one_class(known, truth):
+    if not joined and _of_one_class(known, truth):
         there = "positives" if shares[0] else "negatives"
         return f"there for {max(shares):.0%} of the {there} and for none of the others: it came after the label"
     if column.type in ("list", "other") or not 2 <= len(column.distinct) <= FEW:
         return None
     classes = Counter(zip(column.values, truth, strict=True))
     values = {value for value, _ in classes}
-    if OUTCOME.match(column.plain) and len(values) == 2 and any(
+    if not joined and OUTCOME.match(column.plain) and len(values) == 2 and any(
             _of_one_class([other == value for other in column.values], truth) for value in values):
         return ("named like a label, and one of the two never comes without the other: known after the label; "
                 f"--label {column.plain} takes it instead")

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from sluice.init.column_types import Column, missing_mark, typed_columns
 from sluice.init.table_sample import TableSample, read_sample
@@ -65,7 +66,7 @@ def test_keys_of_json_texts_are_columns_of_their_own(tmp_path: Path) -> None:
 def test_whole_floats_of_parquet_may_be_times(tmp_path: Path) -> None:
     pq.write_table(pa.table({"ts": [1767600000.0, None, 1767700000.0], "b": ["x", "y", "z"]}), tmp_path / "t.parquet")
     found = typed_columns(read_sample(tmp_path / "t.parquet"))[0]
-    assert (found.type, found.expression) == ("time", "timestamp_seconds(CAST(CAST(ts AS BIGINT) AS BIGINT))")
+    assert (found.type, found.expression) == ("time", "timestamp_seconds(CAST(try_cast(ts AS BIGINT) AS BIGINT))")
     assert found.moment is not None
     assert found.moment(found.values[0]) == 1767600000
 
@@ -128,3 +129,31 @@ def test_parquets_own_types_are_kept(values: Any, kind: str, tmp_path: Path) -> 
     pq.write_table(pa.table({"it": values}), tmp_path / "t.parquet")
     sample: TableSample = read_sample(tmp_path / "t.parquet")
     assert typed_columns(sample)[0].type == kind
+
+
+@pytest.mark.parametrize("cells", [
+    ["005 520 135", "552 100 554", "780 129 987"], ["030 123 456", "040 123 456", "089 123 456"],
+    ["552 100 554", "780 129 987", "1 200 300"], ["01,5", "2,5", "3,5"],
+])
+def test_codes_in_groups_of_digits_stay_text(cells: list[str], tmp_path: Path) -> None:
+    found = text_columns(tmp_path, it=cells, other=["a", "b", "c"])["it"]
+    assert (found.type, found.values) == ("text", cells)
+
+
+@pytest.mark.parametrize("cells", [["1.234.567", "2.000", "7"], ["1 234 €", "20 €", "7 €"], ["1'234", "20", "7"]])
+def test_thousands_without_a_decimal_comma_are_numbers_where_a_sign_says_so(cells: list[str], tmp_path: Path) -> None:
+    assert text_columns(tmp_path, it=cells, other=["a", "b", "c"])["it"].type == "number"
+
+
+def test_codes_in_groups_that_recur_are_no_lists(tmp_path: Path) -> None:
+    cells = [f"{row % 7 + 100} {row % 11 + 200} {row % 13 + 300}" for row in range(500)]
+    assert text_columns(tmp_path, it=cells, other=["a"] * 500)["it"].type == "text"
+
+
+def test_whole_floats_that_are_no_number_are_read_as_missing(spark: SparkSession, tmp_path: Path) -> None:
+    table = pa.table({"n": [3.0, float("nan"), None], "b": ["x", "y", "z"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found = typed_columns(read_sample(tmp_path / "t.parquet"))[0]
+    assert found.expression is not None
+    rows = spark.read.parquet(str(tmp_path / "t.parquet")).selectExpr(f"{found.expression} AS n").collect()
+    assert (found.type, found.values, [row["n"] for row in rows]) == ("integer", [3, None, None], [3, None, None])

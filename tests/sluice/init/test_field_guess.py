@@ -68,3 +68,11 @@ def test_an_index_of_a_data_frame_and_unnamed_identifiers_are_none() -> None:
     assert "data frames" in offered(column("c0", shuffled, "integer"))[1]["c0"]
     hashes = [int(one) for one in RANDOM.integers(10**14, 10**15, ROWS)]
     assert "an identifier" in offered(column("x", hashes, "integer"))[1]["x"]
+
+
+def test_what_the_few_keys_of_a_joined_table_have_is_no_sign_of_the_label() -> None:
+    truth = [row % 20 == 0 for row in range(ROWS * 20)]
+    values = ["a" if row % 40 == 1 else None for row in range(ROWS * 20)]
+    left_out: dict[str, str] = {}
+    assert fields_of(column("x", values), Roles(None, None, truth), left_out, "item")
+    assert fields_of(column("x", values), Roles(None, None, truth), left_out) == []
