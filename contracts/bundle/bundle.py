@@ -164,7 +164,7 @@ def read_manifest(folder: Path) -> Manifest:
         raw = json.loads(text.decode("utf-8"))
     except OSError as error:
         within = folder / "bundle"
-        cure = f"; the bundle of this run is {within}" if (within / MANIFEST).exists() else ""
+        cure = f"; the bundle of this run is {within}" if os.path.exists(within / MANIFEST) else ""
         raise BundleError(f"{folder} is no bundle: {MANIFEST} cannot be read ({error.strerror}){cure}") from None
     except ValueError as error:
         raise BundleError(f"{folder / MANIFEST} is damaged: {error}; publish the bundle again") from None

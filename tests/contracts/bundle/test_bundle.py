@@ -296,3 +296,8 @@ def test_what_a_killed_publisher_left_goes_after_an_hour(tmp_path):
     os.utime(old, (1, 1))
     publish(build, tmp_path / "bundle", "shop")
     assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_folder_that_the_system_refuses_is_no_bundle(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"is no bundle.*too long"):
+        read_manifest(tmp_path / ("x" * 300))
