@@ -1,6 +1,6 @@
 """What forks the Python workers of Apache Spark's local mode, once it has imported what their tasks need.
 
-Spark's own forks first, so that every worker imports NumPy, Arrow, pandas and the platform anew. What has threads is
+Spark's own forks first, so that every worker imports NumPy, Arrow and the platform anew. What has threads is
 not safe to fork; the imports start none but that of Arrow's allocator, jemalloc, which takes care of forks itself. The
 objects that are there then are left out of the garbage collection that a worker does after each task.
 
