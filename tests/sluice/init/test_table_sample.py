@@ -192,7 +192,7 @@ def test_keys_of_json_that_differ_in_case_alone_are_one_to_spark(tmp_path: Path)
     (gzip.compress(b"a,b\n1,2\n")[:10] + b"\xff" * 20, "invalid block type"),
     (b"a,b\n1,2\n", "Not a gzipped file"),
     (gzip.compress(b"a,b\n1,2\n")[:-4], "ended before"),
-])
+], ids=("damaged", "text", "cut off"))  # the packed bytes hold the time
 def test_a_damaged_packed_file_is_refused_with_the_cause(content: bytes, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv.gz").write_bytes(content)
     with pytest.raises(DataError, match=f"cannot read .*{sentence}"):
