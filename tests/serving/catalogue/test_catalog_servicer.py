@@ -101,7 +101,7 @@ def test_the_command_says_what_became_of_every_item(loaded: LoadedBundle, bundle
             assert code == 1
             assert told.startswith("i06  applied\ni")
             assert "refused: change.item_id" in told
-            assert "storedSequence: 2" in said("status")[1].splitlines()
+            assert "stored_sequence: 2" in said("status")[1].splitlines()
             assert json.loads(said("status", "--json")[1])["storedSequence"] == "2"
         servicer.close()
 
