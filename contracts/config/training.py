@@ -25,8 +25,8 @@ class Train(Section):
         "them the same",
     )
     ranker: ModelName | Literal["best"] = Field(
-        "best", description="the model served; 'best' = by validation AUC, but popularity or logistic regression where "
-        "what knows more gains no more than its standard error"
+        "best", description="the model served; 'best' = by validation AUC, but popularity where what knows more gains "
+        "no more than its standard error"
     )
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")

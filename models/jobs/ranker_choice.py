@@ -1,17 +1,15 @@
-"""Which ranker is served: of popularity, logistic regression and the best network on validation the first that none
-behind it beats by more than chance gives (the one-standard-error rule: Breiman et al., CART, 1984).
+"""Which ranker is served: the best network on validation, unless popularity is as good for all that chance tells.
 
-    gain = AUC(what knows more) - AUC(what knows less) on the validation window; its standard error by the bootstrap
-           over users and items, which all rows of one of them speak for together; items that training did not know,
-           which share an id, are a unit each row
+    gain = AUC(best network) - AUC(popularity) on the validation window; its standard error by the bootstrap over users
+           and items, which all rows of one of them speak for together; items that training did not know, which share
+           an id, are a unit each row
 
-What gains no more than its standard error is not served: what knows less cannot be wrong about more.
+A network that gains no more than its standard error is not served: what knows less cannot be wrong about more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +26,6 @@ from models.jobs.training_task import TrainingTask
 from models.layers.embedding import item_slot
 
 TRIVIAL = "popularity"
-SIMPLE = (TRIVIAL, "logistic_regression")  # what knows least first
 TWINS = ("din", "din_sequence")  # of the DNN, where no field is a sequence
 DRAWS, ROWS = 100, 200_000  # of the bootstrap; of a larger window every n-th row is taken
 
@@ -58,36 +55,21 @@ def unlike_models(train: Train, spec: FeatureSpec) -> list[str]:
 
 
 def choose_ranker(task: TrainingTask, models: Mapping[str, RankerSummary]) -> Choice:
-    """The configured ranker; else by the rule above, of the models that were trained."""
+    """The configured ranker; else by validation AUC, popularity among the candidates where it was trained."""
     wanted = task.config.train.ranker
     if wanted != "best":
         return Choice(wanted, f"{wanted} is served because train.ranker names it.")
-    candidates = _candidates(models)
-    gain = cache(lambda more, less: _gain(task, more, less))
-    for place, name in enumerate(candidates):
-        above = candidates[:place:-1]
-        if not any(gain(other, name).value > gain(other, name).standard_error for other in above):
-            break
-    if above:
-        told = f"{_worth(models, above[0])}, {_beside(models, name, gain(above[0], name))}"
-        return Choice(name, f"{name} is served: {above[0]} gains no more than chance gives ({told}).")
-    beside = [_worth(models, name), *(_beside(models, less, gain(name, less)) for less in candidates[:-1])]
-    return Choice(name, f"{name} is served: the best on validation ({', '.join(beside)}).")
-
-
-def _candidates(models: Mapping[str, RankerSummary]) -> list[str]:
-    """From what knows least to the best network."""
-    simple = [name for name in SIMPLE if name in models]
-    networks = {name: figures for name, figures in models.items() if name not in SIMPLE}
-    return [*simple, best_network(networks)] if networks else simple
-
-
-def _worth(models: Mapping[str, RankerSummary], name: str) -> str:
-    return f"validation AUC {models[name].validation_auc:.4f}"
-
-
-def _beside(models: Mapping[str, RankerSummary], name: str, gain: Bootstrap) -> str:
-    return f"{gain.value:+.4f} ± {gain.standard_error:.4f} against {name}'s {models[name].validation_auc:.4f}"
+    if set(models) == {TRIVIAL}:
+        return Choice(TRIVIAL, f"{TRIVIAL} is served: nothing else was trained.")
+    best = best_network(models)
+    if TRIVIAL not in models:
+        return Choice(best, f"{best} is served: its validation AUC, {models[best].validation_auc:.4f}, is the highest.")
+    gain = _gain(task, best)
+    worth = (f"validation AUC {models[best].validation_auc:.4f}, {gain.value:+.4f} ± {gain.standard_error:.4f} "
+             f"against {TRIVIAL}'s {models[TRIVIAL].validation_auc:.4f}")
+    if gain.value > gain.standard_error:
+        return Choice(best, f"{best} is served: the best on validation ({worth}).")
+    return Choice(TRIVIAL, f"{TRIVIAL} is served: the best network, {best}, gains no more than chance gives ({worth}).")
 
 
 def best_network(models: Mapping[str, RankerSummary]) -> str:
@@ -95,14 +77,14 @@ def best_network(models: Mapping[str, RankerSummary]) -> str:
     return max((name for name in models if name != TRIVIAL), key=lambda name: models[name].validation_auc)
 
 
-def _gain(task: TrainingTask, more: str, less: str) -> Bootstrap:
+def _gain(task: TrainingTask, name: str) -> Bootstrap:
     validation = task.examples("validation")
     step = -(-validation.rows // ROWS)
     labels = validation.column(LABEL)[::step]
     users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
     slot = item_slot(task.spec)
     items = None if slot is None else _units(validation.column(slot.name)[::step])
-    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (more, less))
+    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, TRIVIAL))
     return auc_bootstrap(labels, ours, users, items=items, baseline=theirs, draws=DRAWS, seed=task.seed)
 
 
