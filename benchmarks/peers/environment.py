@@ -17,22 +17,28 @@ ROOT = Path(__file__).resolve().parents[2]
 def peer_python(folder: Path, modules: Sequence[str], packages: Sequence[str], on_top: bool = False) -> Path:
     """The Python of an environment below `folder` that can import `modules`, set up where one is missing.
 
-    `on_top`: it sees the packages of this environment as well, where it is made here. Raises SluiceError where the
-    packages cannot be installed.
+    `on_top`: it sees the packages of this environment as well. Raises SluiceError where the packages cannot be
+    installed.
     """
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        if on_top:
-            [own] = folder.glob("lib/python*/site-packages")
-            (own / "platform.pth").write_text("\n".join(site.getsitepackages()) + "\n")
-    if subprocess.run([str(python), "-c", f"import {', '.join(modules)}"], check=False, capture_output=True).returncode:
+    if on_top:
+        [own] = folder.glob("lib/python*/site-packages")
+        (own / "platform.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+    if not can_import(python, modules):
         done = subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=False, capture_output=True,
                               text=True)
         if done.returncode:
             raise SluiceError(f"{', '.join(packages)} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; "
                               f"install it there, or leave {', '.join(modules)} out")
     return python
+
+
+def can_import(python: Path, modules: Sequence[str]) -> bool:
+    """Whether that Python is there and finds all of `modules`."""
+    return python.exists() and not subprocess.run([str(python), "-c", f"import {', '.join(modules)}"], check=False,
+                                                  capture_output=True).returncode
 
 
 def run_module(python: Path, module: str, plan_file: Path, threads: int) -> None:

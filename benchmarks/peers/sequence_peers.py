@@ -41,6 +41,7 @@ from models.interactions.interactions import Interactions
 from models.interactions.splits import leave_one_out
 
 PACKAGES = ("rectools[torch]==0.19.0",)
+MODULES = ("pandas", "pytorch_lightning", "rectools")
 PEER = Path(tempfile.gettempdir()) / "sluice-bench-rectools"
 SIDES = ("sluice", "rectools")
 RATES = (5e-3, 1e-3)  # what either side takes by default
@@ -174,7 +175,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not all("=" in text for text in asked.files):
         parser.error("a set is NAME=FILE")
     logs = {name: log_of(read(Path(path), asked)) for name, _, path in (text.partition("=") for text in asked.files)}
-    peer = peer_python(asked.peer, ["pytorch_lightning", "rectools"], PACKAGES, on_top=True)
+    peer = peer_python(asked.peer, MODULES, PACKAGES, on_top=True)
     pythons = {"sluice": Path(sys.executable), "rectools": peer}
     with tempfile.TemporaryDirectory() as scratch:
         found = {name: measure(name, log, asked, pythons, Path(asked.out or scratch, name))

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import site
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks.peers.environment import peer_python, run_module
+from benchmarks.peers.environment import can_import, peer_python, run_module
 from contracts.errors import SluiceError
 
 
@@ -29,3 +30,18 @@ def test_what_cannot_be_installed_is_said(folder: Path) -> None:
 def test_a_module_runs_its_plan_or_says_why_not(tmp_path: Path) -> None:
     with pytest.raises(SluiceError, match=r"json failed on .*plan.json: (?s:.*)cannot import name 'run'"):
         run_module(Path(sys.executable), "json", tmp_path / "plan.json", 1)
+
+
+def test_only_an_environment_that_finds_all_of_them_can_import(folder: Path) -> None:
+    python = folder / "bin" / "python"
+    assert can_import(python, ["json", "sys"])
+    assert not can_import(python, ["json", "no_such_module"])
+    assert not can_import(folder / "nowhere" / "python", ["json"])
+
+
+def test_an_environment_on_top_finds_the_packages_of_the_one_that_asks_though_made_by_another(folder: Path) -> None:
+    own = folder / "lib" / "python3" / "site-packages"
+    own.mkdir(parents=True)
+    (own / "platform.pth").write_text("/gone\n")
+    peer_python(folder, ["json"], [], on_top=True)
+    assert (own / "platform.pth").read_text().split() == site.getsitepackages()

@@ -9,22 +9,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.peers.environment import can_import
 from benchmarks.peers.peers import PEER
 from benchmarks.peers.plan import Outcome, Plan
 from benchmarks.peers.rows import write_rows
 from benchmarks.peers.runs import Match, sides_of
 from benchmarks.peers.sluice_ranker import examples
 
-PYTHON = Path(os.environ.get("SLUICE_FUXICTR", PEER)) / "bin" / "python"
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    found = Path(os.environ.get("SLUICE_FUXICTR", PEER)) / "bin" / "python"
+    if not can_import(found, ["fuxictr"]):
+        pytest.skip(f"no FuxiCTR at {found}: `sluice bench peers` sets it up")
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not PYTHON.exists(), reason=f"no FuxiCTR at {PYTHON}: `sluice bench peers` sets it up")
 @pytest.mark.parametrize("model", ["dnn", "dcn_v2", "deep_fm", "final_mlp"])
-def test_every_model_trains_on_the_rows(out: Path, plan: Plan, tmp_path: Path, model: str) -> None:
+def test_every_model_trains_on_the_rows(out: Path, plan: Plan, python: Path, tmp_path: Path, model: str) -> None:
     windows = examples(out)
     write_rows(windows["train"].spec, windows, tmp_path / "rows")
-    match = Match(sides_of(out, tmp_path / "rows", PYTHON), windows, tmp_path)
+    match = Match(sides_of(out, tmp_path / "rows", python), windows, tmp_path)
     made = match.run("fuxictr", replace(plan, model=model))
     assert made.test.shape == (200,)
     assert np.isfinite(made.log_loss)

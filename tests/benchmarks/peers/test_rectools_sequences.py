@@ -9,20 +9,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers.sequence_peers import PEER, ran
+from benchmarks.peers.environment import can_import
+from benchmarks.peers.sequence_peers import MODULES, PEER, ran
 from benchmarks.peers.sequence_plan import SequenceLog, SequencePlan
 
-PYTHON = Path(os.environ.get("SLUICE_RECTOOLS", PEER)) / "bin" / "python"
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    found = Path(os.environ.get("SLUICE_RECTOOLS", PEER)) / "bin" / "python"
+    if not can_import(found, MODULES):
+        pytest.skip(f"no RecTools at {found}: `sluice bench sequence_peers` sets it up")
+    return found
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not PYTHON.exists(), reason=f"no RecTools at {PYTHON}: `sluice bench sequence_peers` sets it up")
 @pytest.mark.parametrize("negatives", [None, 5])
 def test_it_trains_on_what_was_left_and_recommends_what_was_not_taken(
-    sequence_plan: SequencePlan, negatives: int | None
+    sequence_plan: SequencePlan, python: Path, negatives: int | None
 ) -> None:
     log = SequenceLog.read(sequence_plan.rows)
-    made = ran("rectools", replace(sequence_plan, negatives=negatives), log, PYTHON)
+    made = ran("rectools", replace(sequence_plan, negatives=negatives), log, python)
     found = np.load(Path(sequence_plan.out, "test.npy"))
     assert found.shape == (30, 10)
     assert ((found >= 2) & (found < log.table)).all()
