@@ -108,7 +108,7 @@ def _evaluated(
     from sluice.demo.evaluate_prerank import DEAREST_FIRST, slates_behind
     from sluice.demo.evaluate_slates import evaluate_slates, serve_visits
 
-    truth, length = _truth_of_test(config, out), config.serve.default_limit
+    truth, length = oracle.truth_of_test(config, out), config.serve.default_limit
     asked = live_requests.sample_visits(out, FeatureSpec.read(out.encoding), count, config.seed)
     beside = {kind: lane.submit(slates_behind, kind, asked, length, out) for kind in DEAREST_FIRST if run.prerank}
     visits = serve_visits(config, out, truth, server, asked)
@@ -126,21 +126,11 @@ def _evaluated(
     })
 
 
-def _truth_of_test(config: Config, out: Artifacts) -> Truth:
-    """Of the first day of the test window, the only one that its embargo leaves."""
-    from pipelines.marketplace.truth import Truth
-
-    test = config.windows.test
-    assert config.simulation is not None
-    assert isinstance(test, tuple)
-    return Truth.of_day(out.truth, (test[0] - config.simulation.start).days)
-
-
 def _with_crosses(run: RunSummary, config: Config, out: Artifacts) -> RunSummary:
     """With what the process beside found the crosses to be worth, against the truth."""
     from sluice.demo import oracle
 
-    searched, truth = summary.read(out.crosses, CrossesSummary), _truth_of_test(config, out)
+    searched, truth = summary.read(out.crosses, CrossesSummary), oracle.truth_of_test(config, out)
     evaluated = searched and _evaluated_crosses(searched, truth, oracle.best_auc(truth, out))
     return run.model_copy(update={"crosses": evaluated})
 

@@ -9,8 +9,19 @@ import numpy as np
 import pyarrow.dataset as ds
 
 from contracts.artifacts import ITEM, LABEL, ROW, TIME, USER, Artifacts
+from contracts.config.config import Config
+from contracts.errors import ConfigError
 from models.evaluation import metrics
 from pipelines.marketplace.truth import CONTEXT, Truth
+
+
+def truth_of_test(config: Config, out: Artifacts) -> Truth:
+    """Of the first day of the test window, the only one that its embargo leaves. Raises ConfigError where the log is
+    not simulated or the window has no first day."""
+    test = config.windows.test
+    if config.simulation is None or not isinstance(test, tuple):
+        raise ConfigError(f"{config.name} has no [simulation], or no dates in windows.test: its truth is not known")
+    return Truth.of_day(out.truth, (test[0] - config.simulation.start).days)
 
 
 def window_rows(out: Artifacts, context: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from contracts.artifacts import ITEM, LABEL, ROW, TIME, USER, Artifacts
+from contracts.config.config import load
 from contracts.config.simulation import Simulation
+from contracts.errors import ConfigError
 from models.evaluation.metrics import auc
 from pipelines.marketplace.marketplace import build_world
 from pipelines.marketplace.truth import CONTEXT
-from sluice.demo.oracle import oracle_auc, share_of_oracle, window_rows
+from sluice.demo.oracle import oracle_auc, share_of_oracle, truth_of_test, window_rows
+
+
+def test_a_log_that_is_not_simulated_has_no_truth(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"movielens_100k has no \[simulation\]"):
+        truth_of_test(load(Path("examples/movielens_100k.toml")), Artifacts(tmp_path))
 
 
 def test_chance_has_no_share_and_the_oracle_has_all_of_it() -> None:
