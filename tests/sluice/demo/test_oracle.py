@@ -18,10 +18,12 @@ from pipelines.marketplace.marketplace import build_world
 from pipelines.marketplace.truth import CONTEXT
 from sluice.demo.oracle import oracle_auc, share_of_oracle, truth_of_test, window_rows
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "movielens_100k.toml"
+
 
 def test_a_log_that_is_not_simulated_has_no_truth(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"movielens_100k has no \[simulation\]"):
-        truth_of_test(load(Path("examples/movielens_100k.toml")), Artifacts(tmp_path))
+        truth_of_test(load(EXAMPLE), Artifacts(tmp_path))
 
 
 def test_chance_has_no_share_and_the_oracle_has_all_of_it() -> None:
