@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError
-from pipelines.engine import json_files, text_files, text_types
+from pipelines.engine import json_files, pandas_types, text_files, text_types
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.failures import explained, first_line, has_no_reader, nothing_to_read
@@ -94,7 +94,14 @@ def _fetched(address: str, folder: Path, what: str) -> str:
 
 
 def _reached(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
-    """In place; from a copy where an Apache Spark of this machine alone has no reader of the address."""
+    """In place; from a copy where an Apache Spark of this machine alone has no reader of the address, or where files of
+    this machine hold types that an engine does not read."""
+    if source.format.lower() == "parquet" and (is_embedded(spark) or is_local(spark)):
+        files = pandas_types.files_to_copy(Path(path))
+        if files:
+            folder = Path(tempfile.mkdtemp(prefix="sluice-plain-"))
+            held.callback(shutil.rmtree, folder, ignore_errors=True)
+            path = str(pandas_types.stage_plain(files, Path(path), folder))
     try:
         return _load(spark, source, path, what)
     except (PySparkException, Py4JJavaError) as error:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.errors import DataError
-from contracts.table_files import is_hidden
+from contracts.table_files import as_engines_read, is_hidden
 from sluice.init.csv_dialect import Dialect, sniff
 from sluice.init.json_lines import json_columns
 
@@ -102,7 +102,8 @@ def _parquet(path: Path, files: Sequence[Path], shown: Sequence[Path], most_rows
                         "with one schema") from None
     if table.num_rows == 0:
         raise DataError(f"{path} has no rows")
-    types = {field.name: _plain_type(field.type) for field in table.schema}
+    table = table.cast(as_engines_read(table.schema), safe=False)
+    types = {field.name: field.type for field in table.schema}
     rows = sum(pq.read_metadata(file).num_rows for file in files)
     return TableSample(path, table.to_pydict(), dict(types), rows, None)
 
@@ -125,10 +126,6 @@ def _check_types(path: Path, schema: pa.Schema) -> None:
     """Raises DataError on a column that keeps the engines from reading the whole file."""
     for field in schema:
         for kind in _parts(field.type):
-            if pa.types.is_timestamp(kind) and kind.unit == "ns":
-                raise DataError(
-                    f"{path}: {field.name} holds times in nanoseconds, which the engines do not read; write them in "
-                    "microseconds (pandas: to_parquet(..., coerce_timestamps='us', allow_truncated_timestamps=True))")
             if pa.types.is_float16(kind):
                 raise DataError(f"{path}: {field.name} is of type {kind}, which the engines do not read; write float32")
 
@@ -148,10 +145,6 @@ def _row_groups(file: pq.ParquetFile, count: int, most_rows: int) -> list[pa.Tab
     places = range(last + 1) if most_rows == WHOLE_BYTES else sorted(seen)
     parts = [file.read_row_group(place).slice(0, most_rows // GROUPS + 1) for place in places if 0 <= place <= last]
     return parts or [file.read()]
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _text(path: Path, files: Sequence[Path], shown: Sequence[Path], bounds: Bounds) -> TableSample:

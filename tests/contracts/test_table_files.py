@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from contracts.table_files import is_hidden, json_object
+from contracts.table_files import as_engines_read, is_hidden, json_object
 
 
 @pytest.mark.parametrize(("within", "hidden"), [
@@ -22,3 +23,18 @@ def test_marks_and_what_lies_in_folders_of_tools_are_hidden(within: str, hidden:
 ])
 def test_a_line_is_an_object_that_utf8_can_hold_or_none(text: str, found: object) -> None:
     assert json_object(text) == found
+
+
+def of_unit(unit: str, code: pa.DataType) -> pa.Schema:
+    """Every place that a time and a category may have."""
+    time = pa.timestamp(unit)
+    return pa.schema([
+        ("zoned", pa.timestamp(unit, "UTC")), ("seconds", pa.timestamp("s")), ("numbers", pa.list_(pa.int8())),
+        ("code", code), ("times", pa.list_(time)), pa.field("sure", time, nullable=False),
+        ("nested", pa.struct([("a", pa.list_(time)), ("b", pa.string()), ("c", code)]))])
+
+
+@pytest.mark.parametrize("code", [pa.string(), pa.int64(), pa.timestamp("us")])
+def test_times_are_no_finer_than_microseconds_categories_are_their_values_and_all_else_stays(code: pa.DataType) -> None:
+    assert as_engines_read(of_unit("ns", pa.dictionary(pa.int32(), code))) == of_unit("us", code)
+    assert as_engines_read(of_unit("ms", code)) == of_unit("ms", code)
