@@ -31,31 +31,37 @@ def resolve(events: DataFrame, config: Config) -> dict[str, Span]:
 
     Raises EmptyLogError without rows, WindowError when a window has no rows.
     """
-    first, last, rows = log_span(events)
     named = config.windows.named()
     dates = {name: window for name, window in named.items() if isinstance(window, tuple)}
-    spans = dates or _by_share(events, named, (first, last), rows)
+    spans = dates or _by_share(events, named)
+    found = _spans_of_rows(assign(events, spans, config.embargo), WINDOW)
+    log = min(first for first, _, _ in found.values()), max(end for _, end, _ in found.values())
     name, (start, end) = list(spans.items())[-1]
-    spans = {**spans, name: (start, min(end, last - timedelta(seconds=config.embargo)))}
-    _check(events, spans, config.embargo, (first, last))
+    spans = {**spans, name: (start, min(end, log[1] - timedelta(seconds=config.embargo)))}
+    _check({name: found[name][0] for name in spans if name in found}, spans, config.embargo, log)
     return spans
 
 
-def log_span(events: DataFrame) -> tuple[datetime, datetime, int]:
-    """(first event, one microsecond after the last event, how many there are)."""
+def _spans_of_rows(rows: DataFrame, *by: str) -> dict[str | None, tuple[datetime, datetime, int]]:
+    """(first event, one microsecond after the last event, how many there are) by the value of a column; of all rows
+    under None without one. Raises EmptyLogError without rows.
+    """
     micros = F.unix_micros(TIME)
-    first, last, rows = events.select(F.min(micros), F.max(micros), F.count(F.lit(1))).collect()[0]
-    if first is None:
+    found = rows.groupBy(*by).agg(F.min(micros), F.max(micros), F.count(F.lit(1))).collect()
+    spans = {(value or [None])[0]: (from_micros(first), from_micros(last + 1), count)
+             for *value, first, last, count in found if count}
+    if not spans:
         raise EmptyLogError("there are no events to cut into windows; run ingest on a log with rows")
-    return from_micros(first), from_micros(last + 1), rows
+    return spans
 
 
-def _by_share(events: DataFrame, named: Mapping[str, Window], log: Span, rows: int) -> dict[str, Span]:
+def _by_share(events: DataFrame, named: Mapping[str, Window]) -> dict[str, Span]:
     """Row k in time order starts the window whose predecessors' shares add up to k / rows; share 0 gives no window."""
+    first, end, rows = _spans_of_rows(events)[None]
     shares = {name: float(share) for name, share in named.items() if not isinstance(share, tuple) and share > 0}
     cuts = list(accumulate(shares.values()))[:-1]
     inner = order_statistics(events, [min(round(cut * rows), rows - 1) for cut in cuts])
-    bounds = [log[0], *inner, log[1]]
+    bounds = [first, *inner, end]
     return {name: (bounds[i], bounds[i + 1]) for i, name in enumerate(shares)}
 
 
@@ -98,10 +104,10 @@ def assign(events: DataFrame, windows: Mapping[str, Span], embargo: int) -> Data
     return events.withColumn(WINDOW, chosen)
 
 
-def _check(events: DataFrame, spans: Mapping[str, Span], embargo: int, log: Span) -> None:
-    counted = {row[WINDOW] for row in assign(events, spans, embargo).groupBy(WINDOW).count().collect()}
+def _check(first: Mapping[str, datetime], spans: Mapping[str, Span], embargo: int, log: Span) -> None:
+    """`first`: the earliest row outside the embargo of each window that has one; the last one's may be in its own."""
     for name, span in spans.items():
-        if name not in counted:
+        if name not in first or first[name] >= span[1]:
             raise WindowError(
                 f"window {name!r} ({_text(span)}) has no rows outside its embargo of {embargo} s; the log spans "
                 f"{_text(log)}; move the windows, shorten the embargo or bring a longer log"

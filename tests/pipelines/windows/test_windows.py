@@ -115,6 +115,12 @@ def test_an_embargo_longer_than_a_window_is_refused(spark: SparkSession) -> None
         resolve(frame, config(DATES, "1d"))
 
 
+def test_a_last_window_whose_labels_are_all_open_is_refused(spark: SparkSession) -> None:
+    frame = events(spark, [START + n * HOUR for n in range(4 * 24 + 2)])
+    with pytest.raises(WindowError, match=r"'test' .* has no rows outside its embargo of 7200 s"):
+        resolve(frame, config(DATES, "2h"))
+
+
 def test_windows_need_rows(spark: SparkSession) -> None:
     with pytest.raises(EmptyLogError, match="no events"):
         resolve(events(spark, []), config({}))
