@@ -25,6 +25,7 @@ from pipelines.encoding import fit_bins
 from pipelines.encoding.encode_examples import cross_codes
 from pipelines.encoding.fit_vocabulary import CountedField, fit_vocabularies
 from pipelines.encoding.training_window import training_rows
+from pipelines.engine.day_partitions import rows_in
 from pipelines.engine.session import BESIDE_ROWS, beside
 
 LARGEST_CODE = 2**63
@@ -36,21 +37,28 @@ def fit(spark: SparkSession, config: Config, out: Artifacts, keep_fields: bool =
     aside = out.encoding.with_name(f".{out.encoding.name}.staging")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    spec, _ = fit_again(train, config, out, aside) if keep_fields else fit_fields(train, config, aside)
+    room = rows_in(out.features) <= BESIDE_ROWS
+    spec, _ = fit_again(train, config, out, aside) if keep_fields else fit_fields(train, config, aside, room)
     spec.write(aside)
     put_in_place(aside, out.encoding)
     return spec
 
 
-def fit_fields(train: DataFrame, config: Config, folder: Path) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
-    """Spec, and vocabularies by name, written below `folder`.
+def fit_fields(
+    train: DataFrame, config: Config, folder: Path, room: bool = True
+) -> tuple[FeatureSpec, dict[str, Vocabulary]]:
+    """Spec, and vocabularies by name, written below `folder`. `room`: whether memory has room for keys and numbers
+    beside one another.
 
     Raises ConfigError where a cross has more codes than an int64 holds.
     """
-    rows, positions = _rows_and_positions(train)
-    with beside(lambda: fit_all_bins(train, rows, config, folder), rows <= BESIDE_ROWS) as binned:
+    def measured() -> tuple[int | None, dict[str, fit_bins.Bins]]:
+        rows, positions = _rows_and_positions(train)
+        return positions, fit_all_bins(train, rows, config, folder)
+
+    with beside(measured, room) as numbers:
         vocabularies = fit_vocabularies(train, counted_fields(config), folder)
-        bins = binned()
+        positions, bins = numbers()
     plain = [field for field in config.fields if field.kind != "cross"]
     fitted = [made for field in plain for made in _fields(field, config, vocabularies, bins)]
     return _fit_with_crosses(train, _spec(train, positions, fitted), config, vocabularies, folder)

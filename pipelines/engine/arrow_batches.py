@@ -1,10 +1,14 @@
-"""Arrow batches as functions of Arrow take them: texts as ordinary strings, rows enough to be worth a call."""
+"""Arrow batches as functions of Arrow take them: texts as ordinary strings, rows enough to be worth a call, columns of
+small tables beside their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -37,3 +41,29 @@ def larger(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+class LookUp(NamedTuple):
+    """A row per value of the column `key`, which the rows that look it up have, too."""
+
+    key: str
+    keys: pa.Array
+    columns: pa.RecordBatch
+
+    @classmethod
+    def of(cls, table: pa.Table, key: str) -> LookUp:
+        """Of a table with one row per key."""
+        none = pa.RecordBatch.from_pylist([], schema=table.schema)
+        batch = plain(next(iter(table.combine_chunks().to_batches()), none))
+        others = [name for name in batch.schema.names if name != key]
+        return cls(key, batch.column(key), batch.select(others))
+
+
+def looked_up(batches: Iterator[pa.RecordBatch], tables: Sequence[LookUp], rows: int) -> Iterator[pa.RecordBatch]:
+    """Batches of at least `rows` rows with the tables' columns; nulls where a table has no such key."""
+    for batch in larger(batches, rows):
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for table in tables:
+            found = table.columns.take(pc.index_in(columns[table.key], table.keys))
+            columns |= dict(zip(found.schema.names, found.columns, strict=True))
+        yield pa.RecordBatch.from_pydict(columns)

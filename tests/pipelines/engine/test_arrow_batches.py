@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pipelines.engine.arrow_batches import larger, plain
+from pipelines.engine.arrow_batches import LookUp, larger, looked_up, plain
 
 
 def test_texts_of_any_width_become_ordinary_strings() -> None:
@@ -23,3 +23,17 @@ def test_small_batches_are_joined_and_no_row_is_lost(sizes: list[int], expected:
     assert [batch.num_rows for batch in found] == expected
     rows = [row for batch in batches for row in batch.column(0).to_pylist()]
     assert [row for batch in found for row in batch.column(0).to_pylist()] == rows
+
+
+@pytest.mark.parametrize("keys", [["b", "a"], []])
+def test_columns_are_looked_up_by_key_and_missing_where_there_is_none(keys: list[str]) -> None:
+    columns = {"k": pa.array(keys, pa.large_string()), "x": pa.array([len(keys)] * len(keys), pa.int64()),
+               "l": pa.array([[key] for key in keys], pa.list_(pa.string()))}
+    table = LookUp.of(pa.table(columns), "k")
+    asked = ["a", None, "z", "b", "a"]
+    batches = [pa.record_batch({"k": pa.array([key], pa.string()), "n": [n]}) for n, key in enumerate(asked)]
+    found = pa.Table.from_batches(looked_up(iter(batches), [table], 3))
+    assert found.column_names == ["k", "n", "x", "l"]
+    assert found["n"].to_pylist() == [0, 1, 2, 3, 4]
+    assert found["x"].to_pylist() == [len(keys) if key in keys else None for key in asked]
+    assert found["l"].to_pylist() == [[key] if key in keys else None for key in asked]
