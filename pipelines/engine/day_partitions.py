@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,20 +23,31 @@ from contracts.artifacts import DAY, TIME
 from contracts.atomic_write import put_in_place
 from contracts.errors import DataError
 from contracts.progress import report
+from pipelines.engine.arrow_batches import LookUp, looked_up
 from pipelines.engine.content_hash import day_hashes
-from pipelines.engine.worker_files import workers_write, write_files, write_parted
+from pipelines.engine.worker_files import ROWS, workers_write, write_files, write_parted
 
 
-def stage(frame: DataFrame, folder: Path) -> Path:
-    """Writes the rows beside `folder` and returns where; rows of one day share files, large days are split."""
-    staging = folder.with_name(f".{folder.name}.staging")
+def stage(frame: DataFrame, folder: Path, tables: Sequence[LookUp] = (), names: Sequence[str] = ()) -> Path:
+    """Writes the rows beside `folder` and returns where; rows of one day share files, large days are split.
+
+    `tables` are what Python workers, where they write, look up for the rows; `names` are then the columns in their
+    order.
+    """
+    staging = staging_of(folder)
     shutil.rmtree(staging, ignore_errors=True)
     if workers_write(frame):
-        write_parted(frame, staging, [DAY])
+        made = partial(looked_up, tables=tuple(tables), rows=ROWS) if tables else iter
+        write_parted(frame, staging, [DAY], made, names)
     else:
         frame.hint("rebalance", DAY).write.partitionBy(DAY).parquet(str(staging))
     staging.mkdir(parents=True, exist_ok=True)  # where there was no row, an engine may leave no folder
     return staging
+
+
+def staging_of(folder: Path) -> Path:
+    """Where the rows of a table lie until they take its place."""
+    return folder.with_name(f".{folder.name}.staging")
 
 
 def publish(spark: SparkSession, staging: Path, folder: Path, only: Sequence[str] | None = None) -> list[str]:
@@ -56,9 +68,14 @@ def publish(spark: SparkSession, staging: Path, folder: Path, only: Sequence[str
     return [name.removeprefix(f"{DAY}=") for name in written]
 
 
-def write_days(frame: DataFrame, folder: Path, only: Sequence[str] | None = None) -> list[str]:
-    """Replaces whole days: those of `only`, or the whole folder. The frame holds rows of these days alone."""
-    return publish(frame.sparkSession, stage(frame, folder), folder, only)
+def write_days(
+    frame: DataFrame, folder: Path, only: Sequence[str] | None = None, tables: Sequence[LookUp] = (),
+    names: Sequence[str] = (),
+) -> list[str]:
+    """Replaces whole days: those of `only`, or the whole folder. The frame holds rows of these days alone; `tables` and
+    `names` as in `stage`.
+    """
+    return publish(frame.sparkSession, stage(frame, folder, tables, names), folder, only)
 
 
 def drop_days(folder: Path, only: Sequence[str] | None = None) -> None:
@@ -176,9 +193,14 @@ def _schema(day: Path) -> pa.Schema | None:
 
 def write_whole(frame: DataFrame, folder: Path) -> None:
     """Replaces a folder without days."""
-    staging = folder.with_name(f".{folder.name}.staging")
+    put_in_place(stage_whole(frame, folder), folder)
+
+
+def stage_whole(frame: DataFrame, folder: Path) -> Path:
+    """Writes the rows of a table without days beside `folder` and returns where."""
+    staging = staging_of(folder)
     write_files(frame, staging)
     if next(staging.glob("*.parquet"), None) is None:
         staging.mkdir(parents=True, exist_ok=True)
         pq.write_table(to_arrow_schema(frame.schema).empty_table(), staging / "part-0.parquet")
-    put_in_place(staging, folder)
+    return staging

@@ -6,7 +6,7 @@ Every row of the log is accounted for: rows_in = events + duplicates + quarantin
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +22,7 @@ from contracts.errors import ConfigError, DataError
 from contracts.progress import counted, report
 from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
-from pipelines.engine.day_partitions import publish, read_table, stage
+from pipelines.engine.day_partitions import publish, read_table, stage, staging_of
 from pipelines.engine.failures import explained
 from pipelines.engine.session import BESIDE_ROWS, beside
 from pipelines.engine.step import check_columns
@@ -30,7 +30,7 @@ from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import labels, quarantine, roles
 from pipelines.ingest.duplicates import Repeats, add_row, drop_duplicates, find_repeats, number_copies
 from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, figures_of_days
-from pipelines.ingest.key_tables import write_table
+from pipelines.ingest.key_tables import StagedTable, stage_table
 from pipelines.ingest.known_by import KnownBy
 from pipelines.ingest.log_columns import kept_columns
 from pipelines.windows.hashed_windows import add_test_rows
@@ -82,12 +82,18 @@ def _ingested(run: IngestRun) -> Ingested:
     frames = {name: run.read(table, name) for name, table in tables.items()}
     raw = run.read(run.config.log, "log")
     users, items = (_columns(frames[name]) if name in frames else [] for name in ("users", "items"))
-    found = _events(run, raw, kept_columns(run.config, _columns(raw), users, items))
     places = {"users": (USER, run.out.users), "items": (ITEM, run.out.items)}
-    return found.model_copy(update={
-        name: write_table(frames[name], tables[name], *places[name], run.out.quarantine, run.limit)
-        for name in counted("ingest: tables", frames)
-    })
+
+    def staged() -> dict[str, StagedTable]:
+        return {name: stage_table(frames[name], tables[name], *places[name], run.out.quarantine, run.limit)
+                for name in counted("ingest: tables", frames)}
+
+    try:
+        return _events(run, raw, kept_columns(run.config, _columns(raw), users, items), staged)
+    except DataError:
+        for folder in (run.out.events, *(folder for _, folder in places.values())):
+            shutil.rmtree(staging_of(folder), ignore_errors=True)
+        raise
 
 
 def _checked_day(config: Config, day: str | None) -> str | None:
@@ -109,8 +115,10 @@ def _columns(frame: DataFrame) -> list[str]:
     return [name for name in frame.columns if name != CORRUPT]
 
 
-def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
-    """Marks, counts, sets aside, deduplicates, labels, checks, and only then publishes."""
+def _events(
+    run: IngestRun, raw: DataFrame, kept: Sequence[str], tables: Callable[[], dict[str, StagedTable]]
+) -> Ingested:
+    """Marks, counts, sets aside, deduplicates, labels, checks, and only then publishes, the `tables` too."""
     path, columns = run.config.path(run.config.log, run.data), _columns(raw)
     marked, undated = _of_day(run, _identified(run, _marked(run.config, raw), columns))
     with explained("log", path):
@@ -119,26 +127,33 @@ def _events(run: IngestRun, raw: DataFrame, kept: Sequence[str]) -> Ingested:
         check_readable(run.config.log, counts, path, run.day)
         quarantine.write(marked, counts, columns, run.out.quarantine, "log", F.col(DAY), run.only)
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
-        report(f"ingest: copies among {counts.rows:,} rows are looked for")
-        clean = _numbered(run, quarantine.clean(marked), columns)
-        with beside(lambda: _clicks(run), counts.rows <= BESIDE_ROWS) as clicked:
-            repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
-            labelled, clicks = _labelled(run, drop_duplicates(clean, columns, repeats), clicked())
-        report(f"ingest: {counts.rows - counts.bad - repeats.rows:,} events are written")
-        staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
-        if clicks and run.day is None:
-            clicks = clicks.model_copy(update={"unknown_impression": labels.take_strays(staging)})
-    try:
-        days = _checked_days(run, staging, counts, repeats.rows)
-    except DataError:
-        shutil.rmtree(staging)
-        raise
+    with beside(tables, counts.rows <= BESIDE_ROWS) as tabled:
+        with explained("log", path):
+            clean = _numbered(run, quarantine.clean(marked), columns)
+            staging, repeats, clicks = _staged(run, clean, columns, counts, kept)
+        days = _checked_days(run, staging, counts, repeats)
+        found = tabled()
     return Ingested(
-        rows_in=counts.rows, duplicates=repeats.rows, quarantined=counts.bad, reasons=counts.by_reason,
+        rows_in=counts.rows, duplicates=repeats, quarantined=counts.bad, reasons=counts.by_reason,
         events=sum(day.events for day in days.values()), positives=sum(day.positives for day in days.values()),
         days=days, written=tuple(publish(run.spark, staging, run.out.events, run.only)), clicks=clicks,
-        undated=None if undated is None else undated.count(),
+        undated=None if undated is None else undated.count(), **{name: one.publish() for name, one in found.items()},
     )
+
+
+def _staged(
+    run: IngestRun, clean: DataFrame, columns: Sequence[str], counts: quarantine.Counts, kept: Sequence[str]
+) -> tuple[Path, int, ClickRows | None]:
+    """Where the labelled events lie beside their place, how many copies they are without, and the clicks' figures."""
+    report(f"ingest: copies among {counts.rows:,} rows are looked for")
+    with beside(lambda: _clicks(run), counts.rows <= BESIDE_ROWS) as clicked:
+        repeats = find_repeats(clean) if _may_repeat(run) else Repeats(0, None)
+        labelled, clicks = _labelled(run, drop_duplicates(clean, columns, repeats), clicked())
+    report(f"ingest: {counts.rows - counts.bad - repeats.rows:,} events are written")
+    staging = stage(labelled.select(*_reserved(labelled), *kept, DAY), run.out.events)
+    if clicks and run.day is None:
+        clicks = clicks.model_copy(update={"unknown_impression": labels.take_strays(staging)})
+    return staging, repeats.rows, clicks
 
 
 def _checked_days(run: IngestRun, staging: Path, counts: quarantine.Counts, duplicates: int) -> dict[str, DayEvents]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from contracts.atomic_write import put_in_place
 from contracts.config.log import Table
 from contracts.errors import DataError
 from contracts.summaries.features import TableRows
 from pipelines.engine.content_hash import row_hash
-from pipelines.engine.day_partitions import rows_in, write_whole
+from pipelines.engine.day_partitions import rows_in, stage_whole
 from pipelines.engine.failures import explained
 from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import quarantine
@@ -20,8 +22,21 @@ from pipelines.ingest.roles import key_rules, key_text
 _RANK = "_rank"
 
 
-def write_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path, limit: float) -> TableRows:
-    """Writes `folder` with `key` and every other column of the table; malformed rows go to the quarantine `bad`.
+class StagedTable(NamedTuple):
+    """A table that lies beside its place."""
+
+    found: TableRows
+    staging: Path
+    folder: Path
+
+    def publish(self) -> TableRows:
+        """In place of the table of the run before."""
+        put_in_place(self.staging, self.folder)
+        return self.found
+
+
+def stage_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path, limit: float) -> StagedTable:
+    """Writes beside `folder` its `key` and every other column of the table; malformed rows go to the quarantine `bad`.
 
     Of rows with one key, the one with the smallest content hash stays. Raises QuarantineError when more than the share
     `limit` of the rows is malformed, DataError when none is left.
@@ -38,8 +53,10 @@ def write_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path,
         if counts.distinct != counts.rows - counts.bad:
             order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
             clean = clean.withColumn(_RANK, F.row_number().over(order)).where(F.col(_RANK) == 1)
-        write_whole(clean.select(key, *[c for c in columns if c != table.key]), folder)
-    rows = rows_in(folder)
+        staging = stage_whole(clean.select(key, *[c for c in columns if c != table.key]), folder)
+    rows = rows_in(staging)
     if rows == 0:
         raise DataError(f"{what}: no row with a usable {table.key!r} at {table.path}; check {what}.key")
-    return TableRows(rows_in=counts.rows, rows=rows, duplicates=counts.rows - counts.bad - rows, quarantined=counts.bad)
+    duplicates = counts.rows - counts.bad - rows
+    found = TableRows(rows_in=counts.rows, rows=rows, duplicates=duplicates, quarantined=counts.bad)
+    return StagedTable(found, staging, folder)

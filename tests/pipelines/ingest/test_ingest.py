@@ -253,6 +253,28 @@ def test_one_class_is_refused_and_leaves_no_events(spark: SparkSession, tmp_path
     assert not list(out.events.parent.glob(".events*"))
 
 
+@pytest.mark.every_engine
+@pytest.mark.parametrize("wrong", ["log", "users"])
+def test_a_refused_run_leaves_events_and_tables_of_the_last_good_one(
+    spark: SparkSession, tmp_path: Path, wrong: str
+) -> None:
+    rows = [row(n) for n in range(12)]
+    data, out = write(tmp_path / "data", rows), Artifacts(tmp_path / "out")
+    ingest(spark, config(log={"max_bad_share": 0.3}), data, out)
+    before = {file: file.read_bytes() for file in sorted(out.events.parent.rglob("*.parquet"))}
+    assert {file.relative_to(out.events.parent).parts[0] for file in before} >= {"events", "users"}
+    changed = [{"user_id": None if wrong == "users" else f"u{n}", "city": "z"} for n in range(3)]
+    pq.write_table(pa.Table.from_pylist(changed, pa.schema({"user_id": pa.string(), "city": pa.string()})),
+                   data / "users.parquet")
+    more = [row(12, clicked=1), *([row(20 + n, bid=-1.0) for n in range(12)] if wrong == "log" else [])]
+    pq.write_table(pa.Table.from_pylist([*rows, *more], SCHEMA), data / "log.parquet")
+    with pytest.raises(QuarantineError, match=f"{wrong}: "):
+        ingest(spark, config(log={"max_bad_share": 0.3}), data, out)
+    kept = {file: file.read_bytes() for file in sorted(out.events.parent.rglob("*.parquet"))
+            if "quarantine" not in file.parts}
+    assert kept == {file: content for file, content in before.items() if "quarantine" not in file.parts}
+
+
 def test_a_single_user_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(OneClassError, match="single user 'u0'"):
         ingest(spark, config(), write(tmp_path, [row(n, user_id="u0") for n in range(8)]), Artifacts(tmp_path / "out"))

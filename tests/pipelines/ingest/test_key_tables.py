@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from contracts.config.log import Table
 from contracts.errors import DataError, QuarantineError, SchemaError
 from contracts.summaries.features import TableRows
-from pipelines.ingest.key_tables import write_table
+from pipelines.ingest.key_tables import stage_table
 
 TABLE = Table(path="users", key="id")
 
@@ -21,8 +21,8 @@ def test_one_row_per_key_whatever_the_order(spark: SparkSession, tmp_path: Path)
     rows: list[tuple[int | None, str]] = [(1, "a"), (2, "b"), (1, "c"), (None, "d")]
     kept = []
     for order in (1, -1):
-        figures = write_table(raw(spark, rows[::order]), TABLE, "_user", tmp_path / "users", tmp_path / "bad", 0.5)
-        assert figures == TableRows(rows_in=4, rows=2, duplicates=1, quarantined=1)
+        staged = stage_table(raw(spark, rows[::order]), TABLE, "_user", tmp_path / "users", tmp_path / "bad", 0.5)
+        assert staged.publish() == TableRows(rows_in=4, rows=2, duplicates=1, quarantined=1)
         table = spark.read.parquet(str(tmp_path / "users"))
         assert table.dtypes == [("_user", "string"), ("city", "string")]
         kept.append({tuple(row) for row in table.collect()})
@@ -32,8 +32,8 @@ def test_one_row_per_key_whatever_the_order(spark: SparkSession, tmp_path: Path)
 def test_bad_tables_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     users, bad = tmp_path / "users", tmp_path / "bad"
     with pytest.raises(QuarantineError, match="users: 1 of 2 rows"):
-        write_table(raw(spark, [(1, "a"), (None, "b")]), TABLE, "_user", users, bad, 0.1)
+        stage_table(raw(spark, [(1, "a"), (None, "b")]), TABLE, "_user", users, bad, 0.1)
     with pytest.raises(DataError, match="users: no row with a usable 'id'"):
-        write_table(raw(spark, []), TABLE, "_user", users, bad, 0.1)
+        stage_table(raw(spark, []), TABLE, "_user", users, bad, 0.1)
     with pytest.raises(SchemaError, match=r"users.key: column 'id' is double, a key is text"):
-        write_table(raw(spark, [], "double"), TABLE, "_user", users, bad, 0.1)
+        stage_table(raw(spark, [], "double"), TABLE, "_user", users, bad, 0.1)
