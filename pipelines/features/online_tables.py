@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -31,6 +33,7 @@ from contracts.artifacts import (
     USER,
     Artifacts,
 )
+from contracts.atomic_write import put_in_place
 from contracts.config.config import Config
 from contracts.config.fields import FieldConfig
 from contracts.config.section import Side
@@ -38,7 +41,7 @@ from contracts.errors import ConfigError, EmptyLogError, SchemaError
 from contracts.features.event_clock import SECOND, Measure
 from contracts.features.event_features import RECENT
 from contracts.summaries.features import OnlineTables
-from pipelines.engine.day_partitions import rows_in, write_whole
+from pipelines.engine.day_partitions import rows_in, stage_whole, staging_of
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, read_tables
 from pipelines.features.latest_attributes import latest_attributes
@@ -53,8 +56,21 @@ from pipelines.windows.publish_clock import AT, CLICKED_AT, ENTER, PublishClock,
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
 
 
-def write_online(spark: SparkSession, config: Config, out: Artifacts, at: datetime | None = None) -> OnlineTables:
-    """Replaces the tables of the sides that the log has keys for.
+class StagedOnline(NamedTuple):
+    """The tables of `folders`, which lie beside their places."""
+
+    found: OnlineTables
+    folders: tuple[Path, ...]
+
+    def publish(self) -> OnlineTables:
+        """In place of those of the run before."""
+        for folder in self.folders:
+            put_in_place(staging_of(folder), folder)
+        return self.found
+
+
+def stage_online(spark: SparkSession, config: Config, out: Artifacts, at: datetime | None = None) -> StagedOnline:
+    """Writes the tables of the sides that the log has keys for beside their places. The run's prior is known.
 
     `at` defaults to the first publish after the last event; event-fresh, to a microsecond after the last row is known.
     Raises ConfigError when `at` is not on the publish grid, EmptyLogError when there are no events.
@@ -69,12 +85,15 @@ def write_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
     impressions = tables.impressions(needed, config.label_window)
     moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
     known = Impressions(tables, impressions.where(F.col(ENTER) <= moment))
-    rows: dict[str, int] = {}
+    folders: dict[Side, Path] = {}
     for side in sides:
         table, folder = (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
-        write_whole(side.rows(known, table, moment, clock), folder)
-        rows[folder.name] = rows_in(folder)
-    return OnlineTables(published_at=from_micros(moment).isoformat(), users=rows.get("users"), items=rows.get("items"))
+        stage_whole(side.rows(known, table, moment, clock), folder)
+        folders[side.side] = folder
+    rows: dict[Side, int] = {side: rows_in(staging_of(folder)) for side, folder in folders.items()}
+    at_publish = from_micros(moment).isoformat()
+    found = OnlineTables(published_at=at_publish, users=rows.get("user"), items=rows.get("item"))
+    return StagedOnline(found, tuple(folders.values()))
 
 
 @dataclass(frozen=True)

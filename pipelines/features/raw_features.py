@@ -7,7 +7,9 @@ log of positives alone the rows are its examples (pipelines/negatives/drawn_rows
     counter       one double per statistic and window        also as NAME@fresh, where the event-fresh
     sequence      array of the target's keys, newest first   twins are asked for
 
-Read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write.
+Read events and tables ▶ join the needed columns and times ▶ cast ▶ counters and sequences per clock ▶ write. Where the
+Python workers of Apache Spark's local mode write, they look up what small tables tell: no text of theirs goes through
+Java once a row.
 The embedded engine takes a long log in passes of some days; what counters count and sequences list is read before.
 Rate counters are smoothed towards a rate known only at the end of the statistics window; models train on later rows.
 """
@@ -24,12 +26,15 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from contracts.artifacts import CLICK_TIME, DAY, Artifacts
+from contracts.artifacts import CLICK_TIME, DAY, ITEM, USER, Artifacts
 from contracts.config.config import Config
+from contracts.config.fields import FieldConfig
 from contracts.errors import EmptyLogError
 from contracts.summaries.features import FeatureRows
+from pipelines.engine.arrow_batches import LookUp
 from pipelines.engine.day_partitions import days_in, drop_days, groups_of, in_turn, read_days, rows_in, write_days
 from pipelines.engine.embedded import is_embedded
+from pipelines.engine.worker_files import workers_write
 from pipelines.features.history_features import HistoryFeatures
 from pipelines.features.ingested_tables import Impressions, Tables, read_tables
 from pipelines.features.kept_clicks import KeptClicks
@@ -39,22 +44,23 @@ from pipelines.features.source_columns import RESERVED, Located, SourceColumns, 
 from pipelines.windows.publish_clock import clocks
 
 STATIC = ("categorical", "numeric", "multi_valued")
+LOOKED_UP = 200_000  # rows of a table that Python workers hold and look features up in
 EMBEDDED_ROWS = 2_000_000  # of a pass: histories of its rows are held in memory until they are joined
 
 
 def build_features(
-    spark: SparkSession, config: Config, out: Artifacts, days: list[str] | None = None,
+    spark: SparkSession, config: Config, out: Artifacts, days: list[str] | None = None, prior: float | None = None,
     rows_at_once: int = EMBEDDED_ROWS,
 ) -> FeatureRows:
     """Writes the partitions of `days` (all when None), each replaced as a whole; the embedded engine some at a time.
 
-    Raises SchemaError on a field without a fitting column, EmptyLogError on a day without events, WindowError when
-    rate counters have no statistics window to take their prior from.
+    `prior`: the run's, where it is known. Raises SchemaError on a field without a fitting column, EmptyLogError on a
+    day without events, WindowError when rate counters have no statistics window to take their prior from.
     """
     for folder in _kept_folders(out):  # a killed run leaves them
         shutil.rmtree(folder, ignore_errors=True)
     rows_of_day = _rows_of_day(config, out, days)
-    prior = prior_of_run(spark, config, out, refit=days is None)
+    prior = prior_of_run(spark, config, out, refit=days is None) if prior is None else prior
     passes = groups_of(rows_of_day, rows_at_once) if is_embedded(spark) else [list(rows_of_day)]
     if days is not None:
         written = [day for group in in_turn("features", passes, rows_of_day)
@@ -139,9 +145,17 @@ def _write(
     spark: SparkSession, config: Config, out: Artifacts, prior: float, days: Sequence[str] | None,
     kept: _Kept | None = None,
 ) -> list[str]:
-    """One pass over what matters to these days, or over everything; the days that changed."""
+    """One pass over what matters to these days, or over everything; the days that changed. What tables of at most
+    LOOKED_UP rows tell comes after the rows' way to the workers that write.
+    """
     found = _sources(spark, config, out, prior, days, kept=kept is not None)
-    return write_days(_point_in_time(found, kept, days or ()), out.features, only=days)
+    rows, made = _point_in_time(found, kept, days or ()), _columns(found)
+    tabled = {field.name for field, located in _static(found) if located.origin != "log"}
+    narrow = rows.select(*[column for name, column in made.items() if name not in tabled])
+    if tabled and max(rows_in(out.users), rows_in(out.items)) <= LOOKED_UP and workers_write(narrow):
+        return write_days(narrow, out.features, days, _tables_of_fields(found), list(made))
+    wide = found.tables.attributes(rows, [located for _, located in _static(found)], found.rows.columns)
+    return write_days(wide.select(*made.values()), out.features, days)
 
 
 def static_sources(config: Config, columns: SourceColumns) -> list[Located]:
@@ -155,20 +169,40 @@ def of_log(columns: list[Located]) -> list[Located]:
 
 
 def _point_in_time(found: _Sources, kept: _Kept | None, days: Sequence[str]) -> DataFrame:
-    """Reserved columns, static features and histories of the rows, in the order of the configuration's fields.
-
-    The rows are narrow while they meet their histories; the tables' columns come last.
-    """
-    config, columns, asked = found.history.config, found.history.columns, found.rows
+    """The rows with their histories: narrow while they meet, the tables' columns come last."""
+    config, asked = found.history.config, found.rows
     clicks = kept.clicks.read(asked.sparkSession, found.impressions, days) if kept else found.impressions
     for clock in clocks(config.features):
         counted = partial(kept.counts.read, found.rows, clock=clock, days=days) if kept else None
         asked = found.history.add(asked, clicks, clock, found.chosen, counted)
-    wide = found.tables.attributes(asked, static_sources(config, columns), found.rows.columns)
-    static = [typed(f, columns.of_field(f)).alias(f.name) for f in config.fields if f.kind in STATIC]
+    return asked
+
+
+def _static(found: _Sources) -> list[tuple[FieldConfig, Located]]:
+    """The fields without a history and their columns."""
+    config, columns = found.history.config, found.history.columns
+    return [(field, columns.of_field(field)) for field in config.fields if field.kind in STATIC]
+
+
+def _columns(found: _Sources) -> dict[str, Column]:
+    """By name: reserved columns, static features and histories, in the order of the configuration's fields."""
     reserved = [name for name in RESERVED if name in found.rows.columns and name != CLICK_TIME]
-    histories = [name for clock in clocks(config.features) for name in found.history.names(clock)]
-    return wide.select(*reserved, *static, *histories)
+    static = {field.name: typed(field, located).alias(field.name) for field, located in _static(found)}
+    histories = [name for clock in clocks(found.history.config.features) for name in found.history.names(clock)]
+    return {**{name: F.col(name) for name in reserved}, **static, **{name: F.col(name) for name in histories}}
+
+
+def _tables_of_fields(found: _Sources) -> list[LookUp]:
+    """The static features that the users' and the items' table tell, by user and by item."""
+    tables = (USER, "users", found.tables.users), (ITEM, "items", found.tables.items)
+    return [LookUp.of(_typed_table(table, key, told).toArrow(), key) for key, origin, table in tables
+            if table is not None and (told := [one for one in _static(found) if one[1].origin == origin])]
+
+
+def _typed_table(table: DataFrame, key: str, fields: Sequence[tuple[FieldConfig, Located]]) -> DataFrame:
+    columns = {located.name: F.col(f"`{located.column}`").alias(located.name) for _, located in fields}
+    named = table.select(key, *columns.values())
+    return named.select(key, *[typed(field, located).alias(field.name) for field, located in fields])
 
 
 def _rows_of_day(config: Config, out: Artifacts, days: list[str] | None) -> dict[str, int]:

@@ -10,6 +10,7 @@ With the encoding of another run or of a bundle nothing is fitted.
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,9 +34,10 @@ from contracts.windows import TimedWindows
 from pipelines.encoding import examples, fit_spec, kept_encoding, parity_sample
 from pipelines.encoding.example_figures import describe
 from pipelines.encoding.training_window import days_of, window_rows, windowed, windowed_parts
-from pipelines.engine.day_partitions import read_table, rows_in
+from pipelines.engine.day_partitions import read_table, rows_in, staging_of
 from pipelines.engine.session import BESIDE_ROWS, beside, session
-from pipelines.features.online_tables import write_online
+from pipelines.features.online_tables import stage_online
+from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import build_features
 from pipelines.ingest.ingest import ingest
 from pipelines.negatives.drawn_rows import draw_rows
@@ -90,9 +92,10 @@ def make_features(
         days = [day] if day else None
         alone = config.label.positives_only
         drawn = times.run("draw", lambda: draw_rows(spark, config, out, days)) if alone else None
-        features = times.run("features", lambda: build_features(spark, config, out, days))
-        checked = _checked(spark, config, out, times) if day is None else None
+        prior = prior_of_run(spark, config, out, refit=day is None)
         with _online_tables(spark, config, out) as finish:  # a log that is refused leaves those of the last good one
+            features = times.run("features", lambda: build_features(spark, config, out, days, prior))
+            checked = _checked(spark, config, out, times) if day is None else None
             encoded = _encode(spark, config, out, day, times, kept=encoding)
             online = times.run("online", finish)
     made = FeaturesSummary(
@@ -105,14 +108,18 @@ def make_features(
 
 @contextmanager
 def _online_tables(spark: SparkSession, config: Config, out: Artifacts) -> Iterator[Callable[[], OnlineTables | None]]:
-    """What writes the online tables, or waits until they are written: those of a log of at most BESIDE_ROWS are made
-    beside what goes on inside.
+    """What puts the online tables in their places: those of a log of at most BESIDE_ROWS are written aside beside what
+    goes on inside.
     """
     if not (config.log.user_id or config.log.item_id):
         yield lambda: None
-    else:
-        with beside(lambda: write_online(spark, config, out), rows_in(out.events) <= BESIDE_ROWS) as written:
-            yield written
+        return
+    try:
+        with beside(lambda: stage_online(spark, config, out), rows_in(out.events) <= BESIDE_ROWS) as staged:
+            yield lambda: staged().publish()
+    finally:
+        for folder in (out.online_users, out.online_items):
+            shutil.rmtree(staging_of(folder), ignore_errors=True)
 
 
 def encode_again(config: Config, out: Artifacts) -> FeaturesSummary:

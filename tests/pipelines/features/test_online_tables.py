@@ -13,7 +13,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError, SchemaError
 from contracts.summaries.features import OnlineTables
-from pipelines.features.online_tables import write_online
+from pipelines.features.online_tables import stage_online
 from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import START, event, write_ingested
 from tests.pipelines.queries import counted_queries, relations
@@ -66,7 +66,7 @@ def tables(spark: SparkSession, out: Artifacts) -> tuple[dict[str, dict[str, Any
 
 def test_rows_hold_what_is_known_at_the_first_publish_after_the_log(spark: SparkSession, tmp_path: Path) -> None:
     out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
-    summary = write_online(spark, config("1d"), out)
+    summary = stage_online(spark, config("1d"), out).publish()
     assert summary == OnlineTables(published_at=(START + timedelta(days=1)).isoformat(), users=3, items=3)
     users, items = tables(spark, out)
     assert {u: (row["age"], row["city"], row["_recent_items"], row["recent"]) for u, row in users.items()} == {
@@ -93,7 +93,7 @@ def test_histories_carry_what_retrieval_reads_of_events(spark: SparkSession, tmp
     told = config("1d").model_dump(mode="json")
     told["retrieve"] |= {"events": ["time", "city"], "channels": {"sasrec": {}}}
     out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
-    write_online(spark, Config.model_validate(told), out)
+    stage_online(spark, Config.model_validate(told), out).publish()
     users, _ = tables(spark, out)
     hours = [int((START + timedelta(hours=hour)).timestamp()) * 10**6 for hour in (3, 1)]
     assert {name: users["u0"][name] for name in ("_recent_items", "_recent_times", "_recent_value_city")} == {
@@ -101,7 +101,7 @@ def test_histories_carry_what_retrieval_reads_of_events(spark: SparkSession, tmp
     assert (users["quiet"]["_recent_times"], users["quiet"]["_recent_value_city"]) == ([], [])
     told["retrieve"]["events"] = ["_bid"]
     with pytest.raises(SchemaError, match=r"retrieve.events: column '_bid' is double"):
-        write_online(spark, Config.model_validate(told), out)
+        stage_online(spark, Config.model_validate(told), out).publish()
 
 
 def test_a_table_is_one_query_with_one_aggregate_for_each_key_that_is_counted_by(
@@ -110,7 +110,7 @@ def test_a_table_is_one_query_with_one_aggregate_for_each_key_that_is_counted_by
     """Users by their id and by city and age, items by their id: attributes, counters and totals together."""
     out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
     with counted_queries(spark) as queries:
-        write_online(spark, config("1d"), out)
+        stage_online(spark, config("1d"), out).publish()
     assert [len(relations(plan, "aggregate")) for plan in queries[-2:]] == [2, 1]
     assert len(queries) == 4  # the prior rate and the publish before them
 
@@ -124,7 +124,7 @@ def test_a_row_equals_the_features_of_an_event_at_that_moment(
     log = [*LOG, *(event(10 + n, 30, user, item, city=city) for n, (user, item, city) in enumerate(probes))]
     out = write_ingested(Artifacts(tmp_path), log, USERS, ITEMS)
     build_features(spark, config(publish_every), out)
-    write_online(spark, config(publish_every), out, at)
+    stage_online(spark, config(publish_every), out, at).publish()
     users, items = tables(spark, out)
     probed = {row["_row"]: row.asDict() for row in spark.read.parquet(str(out.features)).filter("_row >= 10").collect()}
     for n, (user, item, _) in enumerate(probes):
@@ -137,7 +137,7 @@ def test_a_row_equals_the_features_of_an_event_at_that_moment(
 def test_what_is_not_known_at_the_publish_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     log = [*LOG, event(6, 5, "late", "new", known=40, city="z", _bid=9.0), event(7, 50, "u0", "i0", city="y", _bid=9.0)]
     out = write_ingested(Artifacts(tmp_path), log, USERS, ITEMS)
-    write_online(spark, config("6h"), out, START + timedelta(days=1))
+    stage_online(spark, config("6h"), out, START + timedelta(days=1)).publish()
     users, items = tables(spark, out)
     assert users.keys() == {"u0", "u1", "quiet"}
     assert (users["u0"]["city"], items["i0"]["_bid"], items.keys()) == ("d", 5.0, {"i0", "i1", "unseen"})
@@ -145,7 +145,7 @@ def test_what_is_not_known_at_the_publish_is_not_there(spark: SparkSession, tmp_
 
 def test_event_fresh_tables_are_of_the_moment_after_the_last_row_is_known(spark: SparkSession, tmp_path: Path) -> None:
     out = write_ingested(Artifacts(tmp_path), [*LOG, event(6, 5, "u1", "i0", known=40, city="z")], USERS, ITEMS)
-    summary = write_online(spark, config("0s"), out)
+    summary = stage_online(spark, config("0s"), out).publish()
     assert summary.published_at == (START + timedelta(hours=40, microseconds=1)).isoformat()
     assert tables(spark, out)[0]["u1"]["_recent_items"] == ["i1"]
 
@@ -153,4 +153,4 @@ def test_event_fresh_tables_are_of_the_moment_after_the_last_row_is_known(spark:
 def test_a_time_between_two_publishes_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     out = write_ingested(Artifacts(tmp_path), LOG, USERS, ITEMS)
     with pytest.raises(ConfigError, match=r"no publish time.*take 2026-01-06T06:00:00"):
-        write_online(spark, config("6h"), out, START + timedelta(hours=31))
+        stage_online(spark, config("6h"), out, START + timedelta(hours=31)).publish()

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError, SchemaError
+from pipelines.features import raw_features
 from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import HOUR, START, event, write_ingested
 
@@ -93,6 +94,7 @@ def test_columns_and_types(spark: SparkSession, built: tuple[Artifacts, dict[int
     assert {name for name in types if name.startswith("_")} == roles
 
 
+@pytest.mark.every_engine
 def test_tables_are_joined_and_unknown_keys_are_missing(built: tuple[Artifacts, dict[int, dict[str, Any]]]) -> None:
     ages, brands = {"u0": 30.0, "u1": None, "u2": None}, {"i0": 0, "i1": 1, "i2": 0, "i3": None}
     for row in built[1].values():
@@ -100,6 +102,20 @@ def test_tables_are_joined_and_unknown_keys_are_missing(built: tuple[Artifacts, 
         assert row["tags"] == (None if row["_item"] == "i3" else ["a", row["_item"][1]])
         if row["age"] is None:
             assert row["of_age_count_1d"] == row["of_age_count_1d@fresh"] == 0.0
+
+
+@pytest.mark.every_engine
+def test_columns_of_tables_are_the_same_whoever_brings_them(
+    spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tables of more rows than a Python worker holds are joined by the engine."""
+    monkeypatch.setattr(raw_features, "LOOKED_UP", 0)
+    out = write_ingested(Artifacts(tmp_path), random_events(), USERS, ITEMS)
+    build_features(spark, config(), out)
+    assert features(spark, out) == built[1]
+    kinds = [spark.read.parquet(str(place.features)).dtypes for place in (out, built[0])]
+    assert kinds[0] == kinds[1]
 
 
 def test_a_missing_key_has_the_prior_rate(built: tuple[Artifacts, dict[int, dict[str, Any]]]) -> None:
