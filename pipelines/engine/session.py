@@ -57,12 +57,16 @@ LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),
     "spark.ui.enabled": "false",
     "spark.sql.broadcastTimeout": "36000",  # seconds: what is sent may take as long to count as what is sorted
+    "spark.sql.constraintPropagation.enabled": "false",  # planning of wide tables: what it infers filters few rows
+    "spark.sql.ui.explainMode": "simple",  # the text of every plan, which listeners are told
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),  # no limit: another adds all columns up at every row
 }
 # Linux alone is known to fork a process that has imported NumPy and Arrow as if it were fresh.
 PREPARED_DAEMON = {"spark.python.daemon.module": "pipelines.jobs.worker_daemon"} if sys.platform == "linux" else {}
-# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
-LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones. Its classes
+# are those of the installed packages and what Spark itself compiles: their byte code is not verified once more.
+LOCAL_JAVA = ("-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
+              "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote")
 BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other work beside its own
 T = TypeVar("T")
 

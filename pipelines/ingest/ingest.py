@@ -24,7 +24,7 @@ from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, read_table, stage, staging_of
 from pipelines.engine.failures import explained
-from pipelines.engine.session import BESIDE_ROWS, beside
+from pipelines.engine.session import BESIDE_ROWS, beside, is_local
 from pipelines.engine.step import check_columns
 from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import labels, quarantine, roles
@@ -78,18 +78,21 @@ def ingest(
 
 
 def _ingested(run: IngestRun) -> Ingested:
-    tables = _tables(run.config)
-    frames = {name: run.read(table, name) for name, table in tables.items()}
-    raw = run.read(run.config.log, "log")
-    users, items = (_columns(frames[name]) if name in frames else [] for name in ("users", "items"))
+    """Apache Spark's local mode, whose first queries leave the machine idle, makes the tables beside the events."""
+    tables, spare = _tables(run.config), is_local(run.spark)
     places = {"users": (USER, run.out.users), "items": (ITEM, run.out.items)}
+    with beside(lambda: {name: run.read(table, name) for name, table in tables.items()}, spare) as read:
+        raw = run.read(run.config.log, "log")
+        frames = read()
+    users, items = (_columns(frames[name]) if name in frames else [] for name in ("users", "items"))
 
     def staged() -> dict[str, StagedTable]:
         return {name: stage_table(frames[name], tables[name], *places[name], run.out.quarantine, run.limit)
                 for name in counted("ingest: tables", frames)}
 
     try:
-        return _events(run, raw, kept_columns(run.config, _columns(raw), users, items), staged)
+        with beside(staged, spare) as tabled:
+            return _events(run, raw, kept_columns(run.config, _columns(raw), users, items), tabled)
     except DataError:
         for folder in (run.out.events, *(folder for _, folder in places.values())):
             shutil.rmtree(staging_of(folder), ignore_errors=True)
@@ -127,12 +130,10 @@ def _events(
         check_readable(run.config.log, counts, path, run.day)
         quarantine.write(marked, counts, columns, run.out.quarantine, "log", F.col(DAY), run.only)
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
-    with beside(tables, counts.rows <= BESIDE_ROWS) as tabled:
-        with explained("log", path):
-            clean = _numbered(run, quarantine.clean(marked), columns)
-            staging, repeats, clicks = _staged(run, clean, columns, counts, kept)
-        days = _checked_days(run, staging, counts, repeats)
-        found = tabled()
+        clean = _numbered(run, quarantine.clean(marked), columns)
+        staging, repeats, clicks = _staged(run, clean, columns, counts, kept)
+    days = _checked_days(run, staging, counts, repeats)
+    found = tables()
     return Ingested(
         rows_in=counts.rows, duplicates=repeats, quarantined=counts.bad, reasons=counts.by_reason,
         events=sum(day.events for day in days.values()), positives=sum(day.positives for day in days.values()),
