@@ -9,6 +9,8 @@ import numpy as np
 
 from serving.bundle.item_index import ItemIndex
 
+SCORED_AT_ONCE = 64  # vectors, by all lists: a megabyte of a million items
+
 
 class FlatCodes:
     """The vectors of an exact index, as they lie there."""
@@ -27,8 +29,8 @@ class ListCodes:
 
     def __init__(self, index: Any) -> None:
         self._lists, width = faiss.downcast_InvertedLists(index.invlists), index.d
-        self._quantizer, self._by_residual = index.quantizer, index.by_residual
-        self._centroids = self._quantizer.reconstruct_n(0, index.nlist)
+        self._by_residual = index.by_residual
+        self._centroids = np.ascontiguousarray(index.quantizer.reconstruct_n(0, index.nlist).T)  # [d, lists]
         trained = faiss.vector_to_array(index.sq.trained)
         self._low, self._span = trained[:width], trained[width:]
         self._list, self._place = (np.zeros(index.ntotal, dtype=np.int32) for _ in range(2))
@@ -46,16 +48,23 @@ class ListCodes:
         if not len(rows):
             return np.empty(0, dtype=bool)
         lists, values = self._list[rows], vectors[:, column]
-        above = values - self._centroids[lists, column]
+        above = values - self._centroids[column, lists]
         steps = 255 * ((above if self._by_residual else values) - self._low[column]) / self._span[column]
         fits = (steps >= 0) & (steps < 256)
         risen = np.flatnonzero(fits & (above > 0))
         if len(risen):
-            fits[risen] = self._quantizer.assign(np.ascontiguousarray(vectors[risen]), 1)[:, 0] == lists[risen]
+            fits[risen] = self._nearest(vectors[risen]) == lists[risen]
         for number, place, step in zip(lists[fits].tolist(), self._place[rows[fits]].tolist(),
                                        steps[fits].astype(np.uint8).tolist(), strict=True):
             self._codes[number][place, column] = step
         return fits
+
+
+    def _nearest(self, vectors: np.ndarray) -> np.ndarray:
+        """Lists [n] in which a search looks for `vectors` [n, d] first. Of a few, numpy takes a third to a half of the
+        time of the index's own quantizer."""
+        parts = [vectors[start : start + SCORED_AT_ONCE] for start in range(0, len(vectors), SCORED_AT_ONCE)]
+        return np.concatenate([(part @ self._centroids).argmax(axis=1) for part in parts])
 
 
 def item_codes(base: ItemIndex) -> FlatCodes | ListCodes:

@@ -8,7 +8,7 @@ import pytest
 from contracts.config.stages import Retrieve
 from serving.bundle import item_index
 from serving.bundle.item_index import ItemIndex
-from serving.changing_index.item_codes import FlatCodes, ListCodes, item_codes
+from serving.changing_index.item_codes import SCORED_AT_ONCE, FlatCodes, ListCodes, item_codes
 
 COUNT, WIDTH, COLUMN = 600, 8, 7
 
@@ -55,3 +55,18 @@ def test_nothing_is_written_of_nothing() -> None:
     for flat_below in (COUNT, 10):
         index, vectors = built(flat_below)
         assert item_codes(index).write(np.empty(0, dtype=np.int64), COLUMN, vectors[:0]).tolist() == []
+
+
+def test_what_has_risen_is_written_where_its_list_is_still_the_nearest() -> None:
+    """As the index's own quantizer has it, of more vectors than are scored at once."""
+    index, vectors = built(10)
+    faiss_index: Any = index.faiss_index
+    own = faiss_index.quantizer.assign(vectors, 1)[:, 0]
+    centroids = faiss_index.quantizer.reconstruct_n(0, faiss_index.nlist)
+    rows = np.flatnonzero(vectors[:, COLUMN] < centroids[own, COLUMN])
+    vectors[rows, COLUMN] = centroids[own[rows], COLUMN] + 0.2
+    now = faiss_index.quantizer.assign(vectors[rows], 1)[:, 0]
+    assert len(rows) > 2 * SCORED_AT_ONCE
+    written = item_codes(index).write(rows, COLUMN, vectors[rows])
+    assert 0.1 < written.mean() < 0.9
+    np.testing.assert_array_equal(written, now == own[rows])
