@@ -10,6 +10,7 @@ from serving.request.query import ContextValue
 
 Kind = Literal["item", "bid", "stock"]
 WITHDRAWN = "withdrawn"
+WRITER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # json.dumps makes one for every value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Change:
 
     @property
     def withdraws(self) -> bool:
-        return self.kind == "item" and self.value == encoded(WITHDRAWN)
+        return self.kind == "item" and self.value == WITHDRAWAL
 
     @property
     def values(self) -> dict[str, ContextValue]:
@@ -42,4 +43,7 @@ class Change:
 
 def encoded(value: object) -> str:
     """As `Change.value` holds it."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return WRITER.encode(value)
+
+
+WITHDRAWAL = encoded(WITHDRAWN)
