@@ -75,6 +75,19 @@ def radix_code(parts: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
     return code
 
 
+class _Layout(NamedTuple):
+    """Fields of some sides in their order, those of them that are dense inputs too, and columns of ids."""
+
+    fields: list[FeatureField]
+    dense: list[FeatureField]
+    id_width: int
+
+    @classmethod
+    def of(cls, spec: FeatureSpec, *sides: Side) -> _Layout:
+        fields = spec.of_side(*sides)
+        return cls(fields, [field for field in fields if field.dense], spec.id_width(*sides))
+
+
 class Encoder:
     """Holds the spec and the vocabularies; knows neither files nor models."""
 
@@ -82,6 +95,7 @@ class Encoder:
         self.spec = spec
         self.vocabularies = vocabularies
         self._crosses = spec.crosses()
+        self._layouts: dict[tuple[Side, ...], _Layout] = {}
         self.part_slots = {part: spec.slot(part) for field in self._crosses for part in field.parts}
         self._parts = {field.name: _names_and_sizes([self.part_slots[part] for part in field.parts])
                        for field in self._crosses}
@@ -92,16 +106,18 @@ class Encoder:
     def encode(self, columns: Mapping[str, Column], *sides: Side) -> Encoded:
         """All fields of `sides` (without 'cross') for B rows. A column that is absent counts as missing throughout."""
         rows = len(next(iter(columns.values()))) if columns else 1
-        ids = np.empty((rows, self.spec.id_width(*sides)), dtype=np.int32)
-        dense_slots = self.spec.dense_slots(*sides)
-        dense = np.empty((rows, len(dense_slots)), dtype=np.float32)
+        if sides not in self._layouts:
+            self._layouts[sides] = _Layout.of(self.spec, *sides)
+        layout = self._layouts[sides]
+        ids = np.empty((rows, layout.id_width), dtype=np.int32)
+        dense = np.empty((rows, len(layout.dense)), dtype=np.float32)
         start = 0
-        for field in self.spec.of_side(*sides):
+        for field in layout.fields:
             for block in self.field_ids(field, columns.get(field.name, [None] * rows)):
                 ids[:, start : start + field.length] = block
                 start += field.length
-        for slot in dense_slots:
-            dense[:, slot.start] = scale(number(columns.get(slot.field, [None] * rows)), self.spec.by_name[slot.field])
+        for place, field in enumerate(layout.dense):
+            dense[:, place] = scale(number(columns.get(field.name, [None] * rows)), field)
         return Encoded(ids, dense)
 
     def slot_ids(

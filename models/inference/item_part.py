@@ -92,23 +92,39 @@ class ChangedColumns:
         return self._weight.take(rows, axis=0).reshape(len(ids), -1)
 
 
-def table(network: nn.Module, items: Encoded) -> np.ndarray | None:
-    """W_i i of items [I, ...], float32 [I, H]; None for a network whose first layer reads something else."""
+class ItemPart:
+    """W_i i of any items, by a network whose weights stay as they are."""
+
+    def __init__(self, network: Dnn | DcnV2 | Din) -> None:
+        embedding = network.embedding
+        self._reader = BlockInputs(embedding.candidate, embedding)
+        self._numbers = NumberColumns(embedding.candidate_encoding)
+        self._weight = NumpyMlp(network.mlp).candidate[: self._reader.width]  # behind them those of DIN's interests
+        self._columns = len(embedding.candidate.order)
+        self._products = 0 if embedding.products is None else embedding.products.width
+        self._rates = 0 if embedding.pair_rates is None else embedding.pair_rates.width
+
+    def __call__(self, items: Encoded) -> np.ndarray:
+        """[I, ...] -> float32 [I, H]."""
+        found = np.empty((len(items.ids), self._weight.shape[1]), dtype=np.float32)
+        crosses = self._columns - items.ids.shape[1]
+        for start in range(0, len(found), BLOCK):
+            ids, dense = items.ids[start : start + BLOCK], items.dense[start : start + BLOCK]
+            nothing = np.full((len(ids), crosses), PADDING, dtype=ids.dtype)  # whose vectors are zero
+            found[start : start + BLOCK] = self._reader(
+                np.concatenate([ids, nothing], axis=1), np.zeros((len(ids), self._products), np.float32),
+                *self._numbers(dense), np.zeros((len(ids), self._rates), np.float32)) @ self._weight
+        return found
+
+
+def item_part(network: nn.Module) -> ItemPart | None:
+    """None for a network whose first layer reads something else."""
     if not isinstance(network, Dnn | DcnV2 | Din) or network.mlp.norms is not None:
         return None
-    if isinstance(network, DcnV2) and network.stacked:
-        return None
-    embedding, mlp = network.embedding, network.mlp
-    reader, numbers = BlockInputs(embedding.candidate, embedding), NumberColumns(embedding.candidate_encoding)
-    weight = NumpyMlp(mlp).candidate[: reader.width]  # behind them those of DIN's interests
-    found = np.empty((len(items.ids), weight.shape[1]), dtype=np.float32)
-    crosses = len(embedding.candidate.order) - items.ids.shape[1]
-    products = 0 if embedding.products is None else embedding.products.width
-    rates = 0 if embedding.pair_rates is None else embedding.pair_rates.width
-    for start in range(0, len(found), BLOCK):
-        ids, dense = items.ids[start : start + BLOCK], items.dense[start : start + BLOCK]
-        nothing = np.full((len(ids), crosses), PADDING, dtype=ids.dtype)  # whose vectors are zero
-        found[start : start + BLOCK] = reader(
-            np.concatenate([ids, nothing], axis=1), np.zeros((len(ids), products), np.float32), *numbers(dense),
-            np.zeros((len(ids), rates), np.float32)) @ weight
-    return found
+    return None if isinstance(network, DcnV2) and network.stacked else ItemPart(network)
+
+
+def table(network: nn.Module, items: Encoded) -> np.ndarray | None:
+    """W_i i of items [I, ...], float32 [I, H]; None as `item_part`."""
+    part = item_part(network)
+    return None if part is None else part(items)

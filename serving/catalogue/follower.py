@@ -24,7 +24,7 @@ from serving.request.lulls import Lulls
 POLL_SECONDS = 0.05
 AT_ONCE = 5000  # changes
 STEADY_SECONDS = 0.15  # between looks while changes come: what a look costs beside its changes is not small
-TURN, DESCRIPTION = 48, 12  # bids, a millisecond of work; an item that is described is as much as so many
+TURN, DESCRIPTION = 48, 6  # bids, a millisecond of work; an item that is described is as much as so many
 PATIENCE_SECONDS = 0.3  # a change waits so long for lulls of requests, from its arrival on
 LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older changes; of a merge or a measurement
 P99_SECONDS = 0.5  # how often the delays are looked at

@@ -14,7 +14,7 @@ import torch
 
 from contracts.features.encoding import Encoded
 from models.examples.batches import FeatureBlock
-from models.inference import item_part as ranker_items
+from models.inference.item_part import item_part
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import ContextValue, as_column
 
@@ -42,6 +42,7 @@ class ItemEncoder:
                          for column in range(slot.start, slot.start + slot.width)] for field in self._fields}
         self._dense_columns = {field.name: [slot.start for slot in spec.dense_slots("item") if slot.field == field.name]
                                for field in self._fields}
+        self._rank_part = None if bundle.rank_table is None else item_part(bundle.ranker)
 
     @torch.inference_mode()
     def columns(self, described: Sequence[Described], rows: np.ndarray) -> ItemColumns:
@@ -49,7 +50,7 @@ class ItemEncoder:
         where a value cannot be encoded."""
         bundle, inputs = self._bundle, self._inputs(described, rows)
         block = FeatureBlock(torch.from_numpy(inputs.ids), torch.from_numpy(inputs.dense))
-        ranked = None if bundle.rank_table is None else ranker_items.table(bundle.ranker, inputs)
+        ranked = None if self._rank_part is None else self._rank_part(inputs)
         pre_ranked = None
         if bundle.item_part is not None and bundle.fscd is not None:
             pre_ranked = bundle.fscd.item_table(*block).numpy()
@@ -58,10 +59,10 @@ class ItemEncoder:
     def _inputs(self, described: Sequence[Described], rows: np.ndarray) -> Encoded:
         columns = {field.name: [as_column(field, one.get(field.name)) for one in described] for field in self._fields}
         inputs = self._bundle.encoder.encode(columns, "item")
+        known = [(place, one) for place, one in enumerate(described) if rows[place] >= 0]
         for field in self._fields:
-            kept = np.array([field.name not in one for one in described]) & (rows >= 0)
-            places = np.flatnonzero(kept)
-            if not len(places):
+            places = [place for place, one in known if field.name not in one]
+            if not places:
                 continue
             for part, stored, columns_of in ((inputs.ids, self._bundle.items.ids, self._id_columns),
                                              (inputs.dense, self._bundle.items.dense, self._dense_columns)):

@@ -47,6 +47,16 @@ def test_items_are_taken_in_blocks(spec: FeatureSpec, batch: Batch, monkeypatch:
     np.testing.assert_allclose(whole, parts, atol=1e-6)
 
 
+def test_a_part_that_is_kept_has_the_table_s_rows_of_few_items(spec: FeatureSpec, batch: Batch) -> None:
+    made = Dnn(spec, 4, (8,), 0.0).eval().requires_grad_(False)
+    given, part = items(spec, batch.candidate), item_part.item_part(made)
+    whole = item_part.table(made, given)
+    assert whole is not None
+    assert part is not None
+    for rows in (slice(2), slice(3, 8)):
+        np.testing.assert_allclose(part(Encoded(given.ids[rows], given.dense[rows])), whole[rows], atol=1e-6)
+
+
 def test_a_layer_that_reads_crosses_has_none(spec: FeatureSpec, batch: Batch) -> None:
     for structure in ("parallel", "stacked"):
         made = registry.build("dcn_v2", spec, Train(embedding_dim=4, cross_structure=structure)).requires_grad_(False)
