@@ -1,23 +1,27 @@
 """One table for all id slots, and the two input blocks read through it. Pair rates join the candidate's dense inputs.
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
-is zero and gets no gradient. The gradient is sparse: models/optimisation/row_adam.py turns it into a step of the rows
-seen.
+is zero and gets a gradient of zeros, or none. The gradient is sparse: models/optimisation/row_adam.py turns it into a
+step of the rows seen. On a CPU with a compiler (models/layers/kernels.py) ids, vectors and inputs are each walked once
+forwards and once backwards, where plain torch, in which all of it is written as well, takes three times as long.
 """
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from contracts.config.section import Numbers, Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
 from models.examples.batches import FeatureBlock
-from models.layers import number_encoding
+from models.layers import kernels, number_encoding
 from models.layers.own_rows import drawn, own_rows, put
 from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
@@ -38,6 +42,7 @@ class BlockReader(nn.Module):
     order: Tensor
     offsets: Tensor
     members: Tensor
+    ends: Tensor
 
     def __init__(self, slots: Sequence[IdSlot], further: int, starts: Mapping[str, int], dim: int) -> None:
         super().__init__()
@@ -49,6 +54,7 @@ class BlockReader(nn.Module):
         self.places = {slot.name: place for place, (slot, column) in reversed([*enumerate(columns)])}
         self._buffer("order", [column for _, column in columns], torch.int64)
         self._buffer("offsets", [starts[slot.name] for slot, _ in columns], torch.int32)
+        self._buffer("ends", [*itertools.accumulate((s.width for s in several), initial=self.singles)][1:], torch.int64)
         owner = torch.tensor([several.index(slot) for slot, _ in columns[self.singles :]], dtype=torch.int64)
         members = F.one_hot(owner, max(len(several), 1)).float().T
         self.register_buffer("members", members.contiguous(), persistent=False)
@@ -58,11 +64,19 @@ class BlockReader(nn.Module):
 
     def rows(self, ids: Tensor) -> Tensor:
         """Local ids [B, W] -> rows of the fused table [B, W], slots of one column first; padding -> row 0."""
+        library = None if torch.compiler.is_compiling() or ids.dtype != torch.int32 else kernels.beside(ids)
+        if library is not None and ids.stride(1) == 1:
+            rows = ids.new_empty(len(ids), len(self.order))
+            library.table_rows(ids.data_ptr(), ids.stride(0), self.order.data_ptr(), self.offsets.data_ptr(),
+                               *rows.shape, torch.get_num_threads(), rows.data_ptr())
+            return rows
         ordered = ids.index_select(1, self.order)
         return torch.where(ordered == PADDING, 0, ordered + self.offsets)
 
     def join(self, rows: Tensor, vectors: Tensor, *further: Tensor) -> Tensor:
         """Rows [B, W], their vectors [B, W, D] and further inputs -> [B, width]."""
+        if _library(vectors) is not None and rows.dtype == torch.int32 and rows.is_contiguous():
+            return _Joined.apply(self, rows, vectors, *further)  # type: ignore[no-any-return]
         parts = [vectors[:, : self.singles].flatten(1), *further]
         if self.singles < rows.shape[1]:
             present = (rows[:, self.singles :] != PADDING).to(vectors.dtype)
@@ -121,6 +135,8 @@ class FusedEmbedding(nn.Module):
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
+        if self.look_up is None and _library(self.weight) is not None:
+            return [*_Vectors.apply(self.weight, *rows)]
         asked = torch.cat([r.flatten() for r in rows])
         if self.look_up is None:
             flat = F.embedding(asked, self.weight, padding_idx=_padding(asked), sparse=True)
@@ -147,6 +163,70 @@ class FusedEmbedding(nn.Module):
         pair_rates = [self.pair_rates(request.ids, candidate.ids)] if self.pair_rates else []
         numbers = _numbers(self.candidate_encoding, candidate.dense)
         return self.candidate.join(rows, vectors, *products, *numbers, *pair_rates)
+
+
+class _Vectors(torch.autograd.Function):
+    """Rows of every block from one table, whose gradient is one of all blocks."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        ctx.save_for_backward(weight, *rows)
+        return tuple(F.embedding(of_block, weight) for of_block in rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        weight, *rows = ctx.saved_tensors
+        asked = torch.cat([of_block.flatten() for of_block in rows]).int()
+        values = torch.cat([of_block.reshape(-1, weight.shape[1]) for of_block in gradients])
+        library = _library(values)
+        assert library is not None
+        library.cleared_rows(asked.data_ptr(), *values.shape, PADDING, values.data_ptr())
+        gradient = torch.sparse_coo_tensor(asked.long()[None], values, weight.shape, check_invariants=False)
+        return gradient, *[None] * len(rows)
+
+
+class _Joined(torch.autograd.Function):
+    """`BlockReader.join` in one walk."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, reader: BlockReader, rows: Tensor, vectors: Tensor, *further: Tensor
+    ) -> Tensor:
+        ctx.reader, ctx.shape, ctx.of_further = reader, vectors.shape, [(part.shape[1], part.dtype) for part in further]
+        ctx.save_for_backward(rows)
+        ids = (reader.singles + len(reader.ends)) * vectors.shape[2]
+        joined = vectors.new_empty(len(rows), ids + sum(part.shape[1] for part in further))
+        _walk("joined_rows", reader, rows, vectors, joined)
+        torch.cat(further, 1, out=joined[:, ids:]) if further else None
+        return joined
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        (rows,) = ctx.saved_tensors
+        gradient = gradient if gradient.stride(1) == 1 else gradient.contiguous()
+        vectors = gradient.new_empty(ctx.shape)
+        _walk("parted_rows", ctx.reader, rows, vectors, gradient)
+        widths = [width for width, _ in ctx.of_further]
+        parts = gradient[:, gradient.shape[1] - sum(widths) :].split(widths, 1) if widths else ()
+        return None, None, vectors, *(part.to(of) for part, (_, of) in zip(parts, ctx.of_further, strict=True))
+
+
+def _walk(name: str, reader: BlockReader, rows: Tensor, vectors: Tensor, joined: Tensor) -> None:
+    """From `vectors` to `joined`, or back."""
+    library = _library(vectors)
+    assert library is not None
+    getattr(library, name)(
+        rows.data_ptr(), *vectors.shape, reader.singles, reader.ends.data_ptr(), len(reader.ends), joined.stride(0),
+        torch.get_num_threads(), vectors.data_ptr(), joined.data_ptr())
+
+
+def _library(vectors: Tensor) -> ctypes.CDLL | None:
+    """Of the kernels, where they read vectors like these and torch compiles nothing of its own."""
+    if torch.compiler.is_compiling() or vectors.dtype != torch.float32:
+        return None
+    return kernels.usable(vectors)
 
 
 def _numbers(encoding: nn.Module | None, dense: Tensor) -> list[Tensor]:

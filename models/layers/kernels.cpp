@@ -202,6 +202,87 @@ void norm_relu_dropout_backward(const void *dy, const void *z, const uint8_t *ke
   }
 }
 
+// Local ids [count, .], `stride` apart from row to row, in the order of the columns that are wanted -> rows of the fused
+// table [count, width]: id + offset of the column, and 0 for the padding.
+void table_rows(const int32_t *ids, int64_t stride, const int64_t *order, const int32_t *offsets, int64_t count,
+                int64_t width, int threads, int32_t *rows) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t *APART from = ids + i * stride;
+    int32_t *APART to = rows + i * width;
+    for (int64_t column = 0; column < width; ++column) {
+      int32_t id = from[order[column]];
+      to[column] = id ? id + offsets[column] : 0;
+    }
+  }
+}
+
+// Vectors [count, width, dim] of rows [count, width] -> inputs, `stride` apart from row to row: the vectors of the first
+// `singles` columns as they are, then of each of `several` spans, which end at `ends`, the mean over rows that are not 0.
+void joined_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim, int64_t singles, const int64_t *ends,
+                 int64_t several, int64_t stride, int threads, const float *vectors, float *joined) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    const float *APART from = vectors + i * width * dim;
+    float *APART to = joined + i * stride;
+    std::memcpy(to, from, singles * dim * sizeof(float));
+    int64_t column = singles;
+    for (int64_t span = 0; span < several; ++span) {
+      float *APART sum = to + (singles + span) * dim;
+      std::fill(sum, sum + dim, 0.0f);
+      float present = 0.0f;
+      for (; column < ends[span]; ++column) {
+        if (!rows[i * width + column]) continue;
+        present += 1.0f;
+#pragma omp simd
+        for (int64_t j = 0; j < dim; ++j) sum[j] += from[column * dim + j];
+      }
+      if (present > 1.0f) {
+#pragma omp simd
+        for (int64_t j = 0; j < dim; ++j) sum[j] /= present;
+      }
+    }
+  }
+}
+
+// Gradients of the inputs of joined_rows -> those of its vectors; zeros where a row of a span is 0.
+void parted_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim, int64_t singles, const int64_t *ends,
+                 int64_t several, int64_t stride, int threads, float *vectors, const float *joined) {
+#pragma omp parallel num_threads(threads)
+  {
+    std::vector<float> share(dim);
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < count; ++i) {
+      const float *APART from = joined + i * stride;
+      float *APART to = vectors + i * width * dim;
+      std::memcpy(to, from, singles * dim * sizeof(float));
+      int64_t column = singles;
+      for (int64_t span = 0; span < several; ++span) {
+        const float *APART sum = from + (singles + span) * dim;
+        float present = 0.0f;
+        for (int64_t at = column; at < ends[span]; ++at) present += rows[i * width + at] != 0;
+#pragma omp simd
+        for (int64_t j = 0; j < dim; ++j) share[j] = sum[j] / std::max(present, 1.0f);
+        for (; column < ends[span]; ++column) {
+          float *APART place = to + column * dim;
+          if (rows[i * width + column]) {
+            std::memcpy(place, share.data(), dim * sizeof(float));
+          } else {
+            std::fill(place, place + dim, 0.0f);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Zeros in place of the values [count, width] of one row of the table.
+void cleared_rows(const int32_t *rows, int64_t count, int64_t width, int64_t row, float *values) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (rows[i] == row) std::fill(values + i * width, values + (i + 1) * width, 0.0f);
+  }
+}
+
 // Rows of a sparse gradient in any order and number -> the distinct ones, in the order of their first appearance, and
 // their summed values; `place` [size of the table] is all -1, before and after. Returns how many there are.
 int64_t summed_rows(const int64_t *rows, const float *values, int64_t count, int64_t width, int32_t *place,

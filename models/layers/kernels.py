@@ -35,6 +35,10 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
                                          ctypes.c_int, _P, _P, _P, _P, _P]),
     "norm_relu_dropout_backward": (None, [_P, _P, _P, ctypes.c_int, _I, _I, _P, _P, _P, ctypes.c_int, ctypes.c_int,
                                           _P, _P, _P]),
+    "table_rows": (None, [_P, _I, _P, _P, _I, _I, ctypes.c_int, _P]),
+    "joined_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
+    "parted_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
+    "cleared_rows": (None, [_P, _I, _I, _I, _P]),
     "summed_rows": (ctypes.c_int64, [_P, _P, _I, _I, _P, _P, _P]),
     "routed_rows": (ctypes.c_int64, [_P, _I, _I, _P, _P, _P]),
     "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
@@ -55,6 +59,11 @@ def library() -> ctypes.CDLL | None:
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
     return loaded
+
+
+def beside(tensor: Tensor) -> ctypes.CDLL | None:
+    """The library, where the tensor is in memory that it reads."""
+    return library() if tensor.device.type == "cpu" else None
 
 
 def usable(tensor: Tensor) -> ctypes.CDLL | None:

@@ -84,5 +84,10 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         x, weight = ctx.saved_tensors
         wanted = ctx.needs_input_grad
-        return (_product(dy, weight.T) if wanted[0] else None, _product(dy.T, x.T) if wanted[1] else None,
+        return (_product(dy, weight.T) if wanted[0] else None, _of_weight(dy, x) if wanted[1] else None,
                 dy.sum(0) if wanted[2] else None)
+
+
+def _of_weight(dy: Tensor, x: Tensor) -> Tensor:
+    """dy^T x. The operator copies its first matrix where that is transposed: the narrower of the two."""
+    return _product(dy.T, x.T) if dy.shape[1] <= x.shape[1] else _product(x.T, dy.T).T

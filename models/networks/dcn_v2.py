@@ -38,7 +38,7 @@ class CrossLayer(nn.Module):
 
     def forward(self, start: Tensor, x: Tensor) -> Tensor:
         """`start` is x_0."""
-        return torch.addcmul(x, start, self.up(self.down(x)).to(x.dtype))
+        return x + start * self.up(self.down(x)).to(x.dtype)
 
 
 class GatedCrossLayer(CrossLayer):
@@ -52,7 +52,7 @@ class GatedCrossLayer(CrossLayer):
     def forward(self, start: Tensor, x: Tensor) -> Tensor:
         """`start` is x_0."""
         gate = torch.sigmoid(self.gate_up(self.gate_down(x)))
-        return torch.addcmul(x, start, (self.up(self.down(x)) * gate).to(x.dtype))
+        return x + start * (self.up(self.down(x)) * gate).to(x.dtype)
 
 
 class CrossNetwork(nn.Module):

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from models.examples.batches import FeatureBlock
+from models.preranking.fscd import Fscd
+from models.preranking.fscd_scorer import FscdSplit
 
 REQUESTS_AT_ONCE = 16
 
@@ -44,11 +46,19 @@ def drawn(lists: CandidateLists, requests: np.ndarray, count: int, rng: np.rando
 
 
 @torch.inference_mode()
-def score(network: nn.Module, items: CandidateItems, lists: CandidateLists) -> np.ndarray:
-    """Logits float32 [R, K]; of padding without meaning."""
-    network.eval()
-    parts = []
+def score(network: Fscd, items: CandidateItems, lists: CandidateLists) -> np.ndarray:
+    """Logits float32 [R, K] by the parts of models/preranking/fscd_scorer.py, as a server scores: what an item adds is
+    computed once for all lists. Those of padding have no meaning."""
+    split = FscdSplit(network.eval(), network.kept_fields)
+    table = split.item_table(torch.from_numpy(np.array(items.ids)), torch.from_numpy(np.array(items.dense)))
+    crosses, parts = split.crosses_part(), []
     for start in range(0, len(lists), REQUESTS_AT_ONCE):
-        part = batch(items, lists, np.arange(start, min(start + REQUESTS_AT_ONCE, len(lists))))
-        parts.append(network(part.request, part.candidate).view(part.valid.shape).numpy())
+        requests = np.arange(start, min(start + REQUESTS_AT_ONCE, len(lists)))
+        rows = torch.from_numpy(lists.rows[requests])
+        request = FeatureBlock(*(torch.from_numpy(part[requests]) for part in (lists.request_ids, lists.request_dense)))
+        hidden = table[rows] + split.user_part(request)[:, None]
+        if crosses is not None:
+            candidate, each = batch(items, lists, requests).candidate, request.ids.repeat_interleave(rows.shape[1], 0)
+            hidden += crosses(candidate, each).view(hidden.shape)
+        parts.append(split.logits(hidden.flatten(0, 1)).view(rows.shape).numpy())
     return np.concatenate(parts)

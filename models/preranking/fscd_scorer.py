@@ -82,6 +82,10 @@ class FscdSplit:
         spec = spec_with_crosses(self.network.spec, names)
         return spec, _part(self.network, spec, "candidate", set(names))
 
+    def crosses_part(self) -> LayerPart | None:
+        """That of all kept crosses, whose candidate block has every cross of the network's spec; None without any."""
+        return _part(self.network, self.network.spec, "candidate", set(self.crosses)) if self.crosses else None
+
     def logits(self, hidden: Tensor) -> Tensor:
         """Sum of the parts [B, H] -> [B]."""
         return self.rest(hidden).squeeze(1)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sluice.demo.evaluate_slates import ServedVisits
 
 VISITS = 400
+ALONE = ("--workers", "1")  # of a server that one caller asks, one request after the other
 STANDARD = "standard"
 PRESETS = {STANDARD: "marketplace.toml", "tastes": "marketplace_tastes.toml"}
 CROSSES = ("planted", "found", "precision", "recall", "seconds", "share_of_oracle")
@@ -78,7 +79,7 @@ def run_demo(
             config, out, console, lane, beyond=preset == STANDARD and not quick)
         run = jobs.run_to_bundle(config, out, console, run)
         server = ServerProcess(out.bundle, folder / "server.log", port=50051 if keep_serving else 0,
-                               ends_with_us=not keep_serving, wait=False)
+                               options=() if keep_serving else ALONE, ends_with_us=not keep_serving, wait=False)
         try:
             with show_progress(console, "requests and slates"):
                 run = _evaluated(run, config, out, server, QUICK_VISITS if quick else VISITS, lane)

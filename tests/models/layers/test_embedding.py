@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.examples.batches import Batch, FeatureBlock
+from models.layers import kernels
 from models.layers.embedding import FusedEmbedding, item_slot
 
 
@@ -59,6 +61,46 @@ def test_the_gradient_is_that_of_each_row_read_less_the_padding(spec: FeatureSpe
         wanted = torch.zeros(len(embedding.weight)).index_add_(0, rows.flatten(), torch.arange(12.0))
         wanted[0] = 0.0
         torch.testing.assert_close(embedding.weight.grad.to_dense(), wanted[:, None].expand(-1, 4))
+
+
+def test_without_a_compiler_inputs_and_gradients_are_the_same(
+    spec: FeatureSpec, batch: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernels.library() is None:
+        pytest.skip("no C++ compiler on this machine")
+    embedding, found = FusedEmbedding(spec, 5), []
+    weights = [torch.randn(reader.width) for reader in (embedding.request, embedding.candidate)]
+    for _ in range(2):
+        embedding.weight.grad = None
+        sides = embedding(batch.request, batch.candidate)
+        sum((side * weight).sum() for side, weight in zip(sides, weights, strict=True)).backward()
+        assert embedding.weight.grad is not None
+        found.append((*sides, embedding.weight.grad.to_dense()))
+        monkeypatch.setattr(kernels, "library", lambda: None)
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_rows_of_blocks_that_are_cut_out_of_wider_ones(spec: FeatureSpec, batch: Batch) -> None:
+    """As the item's side of a candidate block is."""
+    reader = FusedEmbedding(spec, 2, candidate_sides=("item",)).candidate
+    ids = batch.candidate.ids[:, : spec.id_width("item")]
+    assert not ids.is_contiguous()
+    torch.testing.assert_close(reader.rows(ids), reader.rows(ids.contiguous()))
+    wanted = torch.where(ids[:, reader.order] == 0, 0, ids[:, reader.order] + reader.offsets)
+    torch.testing.assert_close(reader.rows(ids), wanted)
+
+
+def test_further_inputs_get_the_gradient_of_their_columns(spec: FeatureSpec, batch: Batch) -> None:
+    embedding = FusedEmbedding(spec, 3)
+    rows = embedding.request.rows(batch.request.ids)
+    (vectors,) = embedding.vectors(rows)
+    further = [torch.randn(len(rows), width, requires_grad=True) for width in (2, 1)]
+    joined = embedding.request.join(rows, vectors, *further)
+    wanted = torch.randn_like(joined)
+    torch.testing.assert_close(joined[:, -3:], torch.cat(further, 1))
+    found = torch.autograd.grad(joined, further, wanted)
+    torch.testing.assert_close(torch.cat(found, 1), wanted[:, -3:])
 
 
 def test_the_item_is_named_by_its_largest_table(spec: FeatureSpec) -> None:

@@ -28,9 +28,9 @@ def without_onednn() -> Iterator[None]:
     torch.backends.mkldnn.enabled = before  # type: ignore[assignment]
 
 
-def _problem() -> tuple[Tensor, Tensor, Tensor]:
+def _problem(inputs: int = INPUTS, outputs: int = OUTPUTS) -> tuple[Tensor, Tensor, Tensor]:
     torch.manual_seed(0)
-    x, weight, bias = torch.randn(ROWS, INPUTS), torch.randn(OUTPUTS, INPUTS), torch.randn(OUTPUTS)
+    x, weight, bias = torch.randn(ROWS, inputs), torch.randn(outputs, inputs), torch.randn(outputs)
     return x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_()
 
 
@@ -38,8 +38,9 @@ def _gradients(made: Tensor, *of: Tensor) -> tuple[Tensor, ...]:
     return torch.autograd.grad((made * torch.linspace(-1, 1, made.numel()).view_as(made)).sum(), of)
 
 
-def test_outputs_and_gradients_are_those_of_a_linear_layer() -> None:
-    parts = _problem()
+@pytest.mark.parametrize(("inputs", "outputs"), [(INPUTS, OUTPUTS), (OUTPUTS, INPUTS)])
+def test_outputs_and_gradients_are_those_of_a_linear_layer(inputs: int, outputs: int) -> None:
+    parts = _problem(inputs, outputs)
     assert ROWS * INPUTS * OUTPUTS >= LARGE
     made, wanted = linear(*parts), F.linear(*parts)
     torch.testing.assert_close(made, wanted)

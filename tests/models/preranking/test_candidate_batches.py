@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
 from models.preranking.candidate_batches import REQUESTS_AT_ONCE, batch, drawn, score
@@ -36,11 +37,16 @@ def test_draws_do_not_repeat_and_padding_comes_last() -> None:
         assert (rows[request, found] >= 0).sum() == min(real, 14)
 
 
-def test_scores_do_not_depend_on_how_many_are_scored_at_once() -> None:
+@pytest.mark.parametrize("dropped", [0, 1])
+def test_scores_are_the_network_s_however_many_are_scored_at_once(dropped: int) -> None:
+    """With every field, and without every other one."""
     job = task()
     network = Fscd(job.spec, 4, (8,))
+    if dropped:
+        network.keep(network.fields[::2])
     whole = score(network, job.sources.items, job.evaluated)
     assert len(job.evaluated) > 2 * REQUESTS_AT_ONCE
+    assert job.spec.of_side("cross")
     part = batch(job.sources.items, job.evaluated, np.array([20]))
     with torch.inference_mode():
         alone = network.eval()(part.request, part.candidate).numpy()
