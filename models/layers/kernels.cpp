@@ -202,8 +202,8 @@ void norm_relu_dropout_backward(const void *dy, const void *z, const uint8_t *ke
   }
 }
 
-// Local ids [count, .], `stride` apart from row to row, in the order of the columns that are wanted -> rows of the fused
-// table [count, width]: id + offset of the column, and 0 for the padding.
+// Local ids [count, .], `stride` apart from row to row, in the order of the columns that are wanted -> rows of the
+// fused table [count, width]: id + offset of the column, and 0 for the padding.
 void table_rows(const int32_t *ids, int64_t stride, const int64_t *order, const int32_t *offsets, int64_t count,
                 int64_t width, int threads, int32_t *rows) {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -217,8 +217,9 @@ void table_rows(const int32_t *ids, int64_t stride, const int64_t *order, const 
   }
 }
 
-// Vectors [count, width, dim] of rows [count, width] -> inputs, `stride` apart from row to row: the vectors of the first
-// `singles` columns as they are, then of each of `several` spans, which end at `ends`, the mean over rows that are not 0.
+// Vectors [count, width, dim] of rows [count, width] -> inputs, `stride` apart from row to row: the vectors of the
+// first `singles` columns as they are, then of each of `several` spans, which end at `ends`, the mean over rows that
+// are not 0.
 void joined_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim, int64_t singles, const int64_t *ends,
                  int64_t several, int64_t stride, int threads, const float *vectors, float *joined) {
 #pragma omp parallel for num_threads(threads) schedule(static)

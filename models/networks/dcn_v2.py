@@ -13,6 +13,7 @@ A gate decides per row and input how much of each cross of order l + 1 goes on, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,20 @@ from models.layers.losses import prior_logit
 from models.layers.mlp import Mlp
 
 
+class _Crossed(torch.autograd.Function):
+    """x + start * factor: torch.addcmul, which backwards multiplies each of the two by 1 as well."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, start: Tensor, factor: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(start, factor)
+        return torch.addcmul(x, start, factor)
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
+        start, factor = ctx.saved_tensors
+        return slope, slope * factor, slope * start
+
+
 class CrossLayer(nn.Module):
     """x_l and x_0 [B, X] -> x_(l+1) [B, X], W of the given rank; 0: of full rank."""
 
@@ -38,7 +53,7 @@ class CrossLayer(nn.Module):
 
     def forward(self, start: Tensor, x: Tensor) -> Tensor:
         """`start` is x_0."""
-        return x + start * self.up(self.down(x)).to(x.dtype)
+        return _Crossed.apply(x, start, self.up(self.down(x)).to(x.dtype))  # type: ignore[no-any-return]
 
 
 class GatedCrossLayer(CrossLayer):
@@ -52,7 +67,7 @@ class GatedCrossLayer(CrossLayer):
     def forward(self, start: Tensor, x: Tensor) -> Tensor:
         """`start` is x_0."""
         gate = torch.sigmoid(self.gate_up(self.gate_down(x)))
-        return x + start * (self.up(self.down(x)) * gate).to(x.dtype)
+        return _Crossed.apply(x, start, (self.up(self.down(x)) * gate).to(x.dtype))  # type: ignore[no-any-return]
 
 
 class CrossNetwork(nn.Module):

@@ -27,8 +27,10 @@ from models.training.loop import Change, FitResult, Loop, OnBatch, OnEpoch
 from models.training.precision import half_precision
 from models.training.prior_weight import weigh_prior
 from models.training.unknown_ids import UnknownIds, dropped_shares
+from models.training.validation import ON_CPU
 
 LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
+ON_GPU = 65_536  # rows predicted at once
 Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
 
 
@@ -116,12 +118,12 @@ def _counted(network: nn.Module, train: ExampleSet, bias: PositionBias | None, p
 
 
 @torch.inference_mode()
-def predict(network: nn.Module, examples: ExampleSet, batch_size: int = 65_536) -> np.ndarray:
+def predict(network: nn.Module, examples: ExampleSet, batch_size: int | None = None) -> np.ndarray:
     """Logits at position 1, float64 [N], in file order."""
     network.eval()
     device = next((tensor.device for tensor in network.state_dict().values()), torch.device("cpu"))
     parts = []
-    for batch in examples.batches(batch_size):
+    for batch in examples.batches(batch_size or (ON_CPU if device.type == "cpu" else ON_GPU)):
         batch = batch.to(device)
         parts.append(network(batch.request, batch.candidate).double().cpu().numpy())
     return np.concatenate(parts)

@@ -68,7 +68,8 @@ def test_without_a_compiler_inputs_and_gradients_are_the_same(
 ) -> None:
     if kernels.library() is None:
         pytest.skip("no C++ compiler on this machine")
-    embedding, found = FusedEmbedding(spec, 5), []
+    embedding = FusedEmbedding(spec, 5)
+    found: list[tuple[torch.Tensor, ...]] = []
     weights = [torch.randn(reader.width) for reader in (embedding.request, embedding.candidate)]
     for _ in range(2):
         embedding.weight.grad = None

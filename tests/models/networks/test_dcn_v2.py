@@ -17,6 +17,13 @@ def test_a_cross_layer_is_the_formula_of_the_paper() -> None:
     torch.testing.assert_close(layer(start, x), start * (x @ full.T + layer.up.bias) + x)
 
 
+@pytest.mark.parametrize("layer", [CrossLayer, GatedCrossLayer])
+def test_the_gradients_of_a_cross_layer_are_those_of_its_formula(layer: type[CrossLayer]) -> None:
+    made = layer(5, 2).double()
+    inputs = [torch.randn(3, 5, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    assert torch.autograd.gradcheck(made, inputs)
+
+
 def test_without_a_rank_the_matrix_is_whole() -> None:
     layer = CrossLayer(6, 0)
     start, x = torch.randn(4, 6), torch.randn(4, 6)
