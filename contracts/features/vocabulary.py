@@ -11,7 +11,6 @@ contracts/features/vocabulary_writer.py writes what is too large to be in memory
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from platform import node
 from typing import Any
@@ -28,7 +27,6 @@ from contracts.features.text_keys import ABSENT, TextKeys
 from contracts.features.vocabulary_writer import CHUNK, FOLDER, VocabularyWriter
 
 TEXT_PARTS = ("offsets", "blob", "hashes", "ranks")
-ARRIVED = 256  # vocabularies of other processes that stay mapped
 
 
 class Vocabulary:
@@ -209,18 +207,9 @@ def _read(path: Path) -> Vocabulary:
 
 def _arrived(path: Path) -> Vocabulary:
     """Raises DataError where the files are not on this machine."""
-    try:
-        found = (path / f"{TEXT_PARTS[0]}.npy" if path.is_dir() else path).stat()
-    except OSError:
+    if not path.exists():
         raise DataError(f"vocabulary {path} is not there on {node()}; OUT must be a folder that every executor has "
-                        "under the same path (docs/how-to/clusters.md)") from None
-    return _mapped_once(path, found.st_ino, found.st_mtime_ns)
-
-
-@lru_cache(ARRIVED)
-def _mapped_once(path: Path, inode: int, changed: int) -> Vocabulary:
-    """Every task of a job unpickles what it reads with; files that are written again are others: as long as one is
-    mapped no other file is its `inode`."""
+                        "under the same path (docs/how-to/clusters.md)")
     return _read(path)
 
 

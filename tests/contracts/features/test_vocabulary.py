@@ -154,13 +154,3 @@ def test_a_mapped_vocabulary_travels_as_its_path(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "vocabularies")
     with pytest.raises(DataError, match=r"texts is not there .* every executor"):
         pickle.loads(sent["texts"])
-
-
-@pytest.mark.parametrize("keys", [Vocabulary.of(["a", "b"], "string"), Vocabulary.of([3, 1], "int64")])
-def test_what_arrives_again_is_mapped_once_until_it_is_written_again(tmp_path, keys):
-    write(tmp_path, "v", keys)
-    sent = pickle.dumps(read(tmp_path, "v"))
-    assert pickle.loads(sent) is pickle.loads(sent)
-    other = Vocabulary.of(["c"], "string") if keys.holds_text else Vocabulary.of([7], "int64")
-    write(tmp_path, "v", other)
-    assert pickle.loads(sent) == other
