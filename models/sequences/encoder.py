@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.layers.sequence_blocks import BLOCKS
+from models.layers.sequence_blocks import BLOCKS, Dropout
 
 NARROW, WIDE, MANY = 64, 128, 100_000
 Places = Literal["learned", "distance", "none"]
@@ -63,7 +63,7 @@ class SequenceEncoder(nn.Module):
         width = s.width or NARROW
         self.items = nn.Embedding(table, width, padding_idx=0)
         self.places = nn.Embedding(s.length, width) if s.places == "learned" else None
-        self.dropout = nn.Dropout(s.dropout)
+        self.dropout = Dropout(s.dropout)
         self.blocks = nn.Sequential(*(
             BLOCKS[s.block](width, s.heads, s.length, s.dropout, s.factor, s.places == "distance")
             for _ in range(s.blocks)))

@@ -4,7 +4,7 @@
 
 Negatives are n items drawn evenly, with replacement, once for the batch, so that their scores are one matrix product; a
 negative that is the target of a row is left out of that row. With `negatives` at or above the number of items the whole
-catalogue is taken: the softmax itself.
+catalogue is taken: the softmax itself (models/sequences/catalogue_softmax.py).
 """
 
 from __future__ import annotations
@@ -13,18 +13,21 @@ import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import FIRST_ID
+from models.sequences.catalogue_softmax import catalogue_softmax
 from models.sequences.encoder import SequenceEncoder
 
 
-def negatives(table: int, number: int) -> Tensor:
-    """int64 [n] from torch's global generator; all items once where there are not more than `number`."""
+def negatives(table: int, number: int) -> Tensor | None:
+    """int64 [n] from torch's global generator; None where there are not more items than `number`: all of them."""
     if number >= table - FIRST_ID:
-        return torch.arange(FIRST_ID, table)
+        return None
     return torch.randint(FIRST_ID, table, (number,))
 
 
-def loss(users: Tensor, encoder: SequenceEncoder, target: Tensor, drawn: Tensor) -> Tensor:
-    """users [T, D], target [T], drawn [n] -> a scalar."""
+def loss(users: Tensor, encoder: SequenceEncoder, target: Tensor, drawn: Tensor | None) -> Tensor:
+    """users [T, D], target [T], drawn [n], None for all items -> a scalar."""
+    if drawn is None:
+        return catalogue_softmax(users, encoder.vectors()[FIRST_ID:], target - FIRST_ID)
     own = (users * encoder.vectors(target)).sum(1)
     others = (users @ encoder.vectors(drawn).T).masked_fill(target[:, None] == drawn, -torch.inf)
     return (torch.logaddexp(own, others.logsumexp(1)) - own).mean()

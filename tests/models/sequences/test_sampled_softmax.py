@@ -27,6 +27,8 @@ def test_a_negative_that_is_the_target_is_left_out_of_its_row():
 
 def test_negatives_are_known_items():
     drawn = negatives(1000, 500)
+    assert drawn is not None
+    assert negatives(1000, 998) is None
     assert len(drawn) == 500
     assert int(drawn.min()) >= 2
     assert int(drawn.max()) < 1000

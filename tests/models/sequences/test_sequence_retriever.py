@@ -34,7 +34,7 @@ def test_what_follows_on_a_ring_is_learned(block):
 def test_what_is_told_of_events_decides_where_it_says_what_follows(gaps):
     """And where it is not told, nothing does."""
     split = told_halves(gaps=gaps)
-    model = SequenceRetriever(QUICK.model_copy(update={"untold": 0.3, "epochs": 10}), 0)
+    model = SequenceRetriever(QUICK.model_copy(update={"untold": 0.3}), 0)
     model.fit(split)
     asked, targets, half = split.test.asked, split.test.targets.items, FIRST_ID + ITEMS // 2
     for told, least, most in ((split.test.history_of(asked).told, 0.85, 1.0), (None, 0.3, 0.7)):
