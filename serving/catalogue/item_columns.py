@@ -61,8 +61,8 @@ class ItemEncoder:
         inputs = self._bundle.encoder.encode(columns, "item")
         known = [(place, one) for place, one in enumerate(described) if rows[place] >= 0]
         for field in self._fields:
-            places = [place for place, one in known if field.name not in one]
-            if not places:
+            places = np.array([place for place, one in known if field.name not in one], dtype=np.int64)
+            if not len(places):
                 continue
             for part, stored, columns_of in ((inputs.ids, self._bundle.items.ids, self._id_columns),
                                              (inputs.dense, self._bundle.items.dense, self._dense_columns)):
