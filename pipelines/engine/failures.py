@@ -62,8 +62,8 @@ def explain(error: Exception, what: str, path: str) -> DataError:
         return DataError(f"{what} ({path}): this Apache Spark has no reader of such addresses; add its package to "
                          "spark.settings (docs/how-to/clusters.md), or read with the embedded engine")
     if _NANOSECONDS.search(text):
-        return DataError(f"{what} ({path}): it holds times in nanoseconds, which no engine reads from there; write them "
-                         "in microseconds (pandas: to_parquet(..., coerce_timestamps='us', "
+        return DataError(f"{what} ({path}): it holds times in nanoseconds, which no engine reads from there; write "
+                         "them in microseconds (pandas: to_parquet(..., coerce_timestamps='us', "
                          "allow_truncated_timestamps=True))")
     if any(mark in text for mark in _UNREADABLE):
         damaged = _file(text) or _damaged(path) or path
