@@ -21,18 +21,18 @@ from contracts.config.log import Clicks, Source, Table
 from contracts.errors import ConfigError, DataError
 from contracts.progress import counted, report
 from contracts.summaries.features import ClickRows, DayEvents, Ingested
-from pipelines.engine import sources
 from pipelines.engine.day_partitions import publish, read_table, stage, staging_of
 from pipelines.engine.failures import explained
 from pipelines.engine.session import BESIDE_ROWS, beside, is_local
 from pipelines.engine.step import check_columns
-from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import labels, quarantine, roles
 from pipelines.ingest.duplicates import Repeats, add_row, drop_duplicates, find_repeats, number_copies
 from pipelines.ingest.event_checks import check_accounted, check_classes, check_readable, figures_of_days
 from pipelines.ingest.key_tables import StagedTable, stage_table
 from pipelines.ingest.known_by import KnownBy
 from pipelines.ingest.log_columns import kept_columns
+from pipelines.reading import sources
+from pipelines.reading.text_files import CORRUPT
 from pipelines.windows.hashed_windows import add_test_rows
 
 

@@ -15,9 +15,9 @@ from contracts.summaries.features import TableRows
 from pipelines.engine.content_hash import row_hash
 from pipelines.engine.day_partitions import rows_in, stage_whole
 from pipelines.engine.failures import explained
-from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import quarantine
 from pipelines.ingest.roles import key_rules, key_text
+from pipelines.reading.text_files import CORRUPT
 
 _RANK = "_rank"
 

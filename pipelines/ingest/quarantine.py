@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from contracts.artifacts import DAY
 from contracts.errors import QuarantineError
 from pipelines.engine.day_partitions import drop_days, write_days
-from pipelines.engine.text_files import CORRUPT
+from pipelines.reading.text_files import CORRUPT
 
 REASON, ROW_TEXT, TABLE = "reason", "row", "table"
 MARK = "_reason"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from contracts.config.log import Log
 from contracts.errors import ConfigError
-from pipelines.engine.text_files import files_at
+from pipelines.reading.text_files import files_at
 
 TEXT_FORMATS = ("csv", "json")
 

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 
 from contracts.config.log import Log
 from contracts.errors import SchemaError
-from pipelines.engine.text_files import CORRUPT
 from pipelines.ingest import quarantine
 from pipelines.ingest.roles import add_roles, instant, rules
+from pipelines.reading.text_files import CORRUPT
 
 SECOND = 10**6
 INSIDE = {-30_610_224_000 * SECOND: "1000-01-01", 0: "1970-01-01", 253_370_764_800 * SECOND - 1: "9998-12-31"}

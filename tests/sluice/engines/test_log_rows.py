@@ -9,7 +9,7 @@ import pytest
 
 from contracts.config.log import Log
 from contracts.errors import ConfigError, DataError
-from pipelines.engine.text_files import files_at
+from pipelines.reading.text_files import files_at
 from sluice.engines.log_rows import evenly, take_rows
 
 

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from contracts.config.log import Source
-from pipelines.engine import pandas_types, sources
-from pipelines.engine.pandas_types import files_to_copy, stage_plain
+from pipelines.reading import pandas_types, sources
+from pipelines.reading.pandas_types import files_to_copy, stage_plain
 
 NANOSECONDS = [1_704_103_200_123_456_789, None, -1_500, 0]
 

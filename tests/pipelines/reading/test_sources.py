@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError, SchemaError
-from pipelines.engine import sources
 from pipelines.engine.failures import explained
-from pipelines.engine.text_files import CORRUPT
+from pipelines.reading import sources
+from pipelines.reading.text_files import CORRUPT
 from tests.pipelines.object_store import access, object_store
 
 HELD = ExitStack()

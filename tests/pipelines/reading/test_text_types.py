@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from contracts.errors import SchemaError
-from pipelines.engine.text_files import CORRUPT
-from pipelines.engine.text_types import typed
+from pipelines.reading.text_files import CORRUPT
+from pipelines.reading.text_types import typed
 
 
 def values(spark: SparkSession, kind: str, *texts: str | None, **options: str) -> list[tuple[Any, str | None]]:

@@ -17,12 +17,12 @@ from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError
-from pipelines.engine import json_files, pandas_types, text_files, text_types
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.failures import explained, first_line, has_no_reader, nothing_to_read
 from pipelines.engine.session import is_local
-from pipelines.engine.text_files import CORRUPT
+from pipelines.reading import json_files, pandas_types, text_files, text_types
+from pipelines.reading.text_files import CORRUPT
 
 _TEXT_FORMATS = ("csv", "json")
 _TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import types as T
 
 from contracts.errors import DataError
-from pipelines.engine.json_files import inferred, stage_json
-from pipelines.engine.text_files import CORRUPT
+from pipelines.reading.json_files import inferred, stage_json
+from pipelines.reading.text_files import CORRUPT
 
 
 @pytest.fixture

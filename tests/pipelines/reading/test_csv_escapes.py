@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from pipelines.engine import csv_escapes
-from pipelines.engine.csv_escapes import UNIT, EscapedText, OneCharacter
+from pipelines.reading import csv_escapes
+from pipelines.reading.csv_escapes import UNIT, EscapedText, OneCharacter
 
 
 def rewritten(text: bytes, size: int, multiline: bool = False) -> bytes:

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import ConfigError, DataError, SchemaError
-from pipelines.engine.text_files import CORRUPT, CSV_OPTIONS, csv_names, files_at, known_options, stage_csv
+from pipelines.reading.text_files import CORRUPT, CSV_OPTIONS, csv_names, files_at, known_options, stage_csv
 
 
 def staged(tmp_path: Path, text: str, names: list[str], **options: str) -> list[dict[str, str | None]]:

@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from contracts.table_files import json_object
-from pipelines.engine.text_files import CORRUPT, not_encoded
+from pipelines.reading.text_files import CORRUPT, not_encoded
 
 ROWS = 50_000
 TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)

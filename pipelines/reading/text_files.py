@@ -1,7 +1,7 @@
 """Text files for the embedded engine: read once into Parquet, each record whole or marked with its own text.
 
 Apache Spark's readers keep a record that does not fit in a column of its own; the embedded engine's fail on it. Here
-Arrow (CSV) and the standard library (JSON lines) cut records into texts, and pipelines/engine/text_types.py makes them
+Arrow (CSV) and the standard library (JSON lines) cut records into texts, and pipelines/reading/text_types.py makes them
 what the schema says, so that a record fits, or does not, as it does on Apache Spark.
 """
 
@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from contracts.errors import ConfigError, DataError, SchemaError
 from contracts.table_files import is_hidden
-from pipelines.engine.csv_escapes import UNIT, EscapedText, OneCharacter
 from pipelines.engine.failures import nothing_to_read
+from pipelines.reading.csv_escapes import UNIT, EscapedText, OneCharacter
 
 CORRUPT = "_corrupt"  # the text of a record that does not fit the schema, else null
 CSV_OPTIONS = frozenset((

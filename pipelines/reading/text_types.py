@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from contracts.errors import SchemaError
-from pipelines.engine.text_files import CORRUPT
+from pipelines.reading.text_files import CORRUPT
 
 _WHOLE = r"^[+-]?[0-9]+$"
 _REAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?$"
