@@ -213,9 +213,11 @@ class ChannelRecall(Record):
 
 
 class ChannelsSummary(Summary):
-    """OUT/channels/summary.json. `quotas` go into the bundle; `recall`: number of candidates, as text -> shares."""
+    """OUT/channels/summary.json. `quotas` go into the bundle, `chosen_by` what validation clicked, or what the ranker
+    would show of it; `recall`: number of candidates, as text -> shares."""
 
     quotas: dict[str, int]
+    chosen_by: Literal["clicks", "slates"] = "clicks"
     validation_clicks: int
     test_clicks: int
     recall: dict[str, ChannelRecall]

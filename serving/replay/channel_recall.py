@@ -26,14 +26,14 @@ Ranks = dict[str, np.ndarray]
 
 def ranks(bundle: LoadedBundle, requests: Sequence[PastRequest]) -> Ranks:
     """Channel -> [R]: the clicked item's place from 0 in the channel's own list, `candidates` where it is not in it."""
-    retrieve = bundle.settings.retrieve
-    alone = {name: _alone(retrieve, name) for name in (*OWN, *retrieve.channels)}
-    return {name: places(bundle, requests, settings) for name, settings in alone.items()}
+    return {name: places(bundle, requests, settings) for name, settings in each_alone(bundle.settings.retrieve).items()}
 
 
-def _alone(retrieve: Retrieve, only: str) -> Retrieve:
-    quotas = {name: retrieve.candidates if name == only else 0 for name in (*OWN, *retrieve.channels)}
-    return with_quotas(retrieve, quotas)
+def each_alone(retrieve: Retrieve) -> dict[str, Retrieve]:
+    """Channel -> all candidates its own."""
+    names = (*OWN, *retrieve.channels)
+    return {only: with_quotas(retrieve, {name: retrieve.candidates * (name == only) for name in names})
+            for only in names}
 
 
 def with_quotas(retrieve: Retrieve, quotas: Mapping[str, int]) -> Retrieve:
@@ -54,32 +54,36 @@ def places(bundle: LoadedBundle, requests: Sequence[PastRequest], settings: Retr
     return found
 
 
-def choose(found: Ranks, retrieve: Retrieve, candidates: int) -> dict[str, int]:
+def choose(found: Ranks, retrieve: Retrieve, candidates: int, worth: np.ndarray | None = None) -> dict[str, int]:
     """Quotas that add up to `candidates`, those of `open_quotas` and popularity's chosen.
 
     From an even share, and from all for each single channel, candidates pass from one channel to another, any number of
-    steps at once, as long as more clicks are found; the best end wins, so that no channel alone finds more.
+    steps at once, as long as more clicks are found; the best end wins, so that no channel alone finds more. `worth`
+    [R]: what is found counts so much, 1 where none is given.
     """
+    worth = np.ones(len(next(iter(found.values())))) if worth is None else worth
     fixed = {name: min(channel.quota, candidates) for name, channel in retrieve.channels.items()
              if channel.quota is not None}
     free, room = [name for name in found if name not in fixed], max(candidates - sum(fixed.values()), 0)
     share, rest = divmod(room, len(free))
     even = {name: share + (number < rest) for number, name in enumerate(free)}
     starts = [even, *({name: room * (name == only) for name in free} for only in free)]
-    ends = [_improved(fixed | start, free, found, max(candidates // STEPS, 1)) for start in starts]
-    return max(ends, key=lambda end: _hits(end, found))
+    ends = [_improved(fixed | start, free, found, worth, max(candidates // STEPS, 1)) for start in starts]
+    return max(ends, key=lambda end: _found(end, found, worth))
 
 
-def _hits(quotas: Mapping[str, int], found: Ranks) -> int:
-    return int(np.count_nonzero(np.any([found[name] < quota for name, quota in quotas.items()], axis=0)))
+def _found(quotas: dict[str, int], found: Ranks, worth: np.ndarray) -> float:
+    return float(worth @ np.any([found[name] < quota for name, quota in quotas.items()], axis=0))
 
 
-def _improved(quotas: dict[str, int], free: Sequence[str], found: Ranks, step: int) -> dict[str, int]:
+def _improved(
+    quotas: dict[str, int], free: Sequence[str], found: Ranks, worth: np.ndarray, step: int
+) -> dict[str, int]:
     while True:
         moved = [quotas | {giver: quotas[giver] - more, taker: quotas[taker] + more}
                  for giver in free for taker in free if giver != taker
                  for more in range(min(step, quotas[giver]), quotas[giver] + 1, step) if more]
-        best = max(moved, key=lambda one: _hits(one, found), default=quotas)
-        if _hits(best, found) <= _hits(quotas, found):
+        best = max(moved, key=lambda one: _found(one, found, worth), default=quotas)
+        if _found(best, found, worth) <= _found(quotas, found, worth):
             return quotas
         quotas = best

@@ -24,6 +24,7 @@ MODEL_COLUMNS = {
     "seconds": "seconds",
 }
 PRE_RANKER_COLUMNS = ("recall", "hit_rate", "auc", "us_per_1000", "funnel_ms")
+QUOTAS_BY = {"clicks": "validation's clicks", "slates": "what the ranker would show in validation"}
 LARGE = 1000
 
 
@@ -63,7 +64,8 @@ def print_models(models: Mapping[str, RankerSummary], console: Console, reason: 
 def print_channels(found: ChannelsSummary, console: Console) -> None:
     """One row per channel of retrieval and one of their mix: quota, and recall of the test window's clicks."""
     table = Table("channel", "quota", *(f"recall at {k}" for k in found.recall),
-                  title=f"retrieval: {found.test_clicks:,} clicks of the test window")
+                  title=f"retrieval: {found.test_clicks:,} clicks of the test window",
+                  caption=f"quotas chosen by {QUOTAS_BY[found.chosen_by]}")
     for name, quota in found.quotas.items():
         table.add_row(name, str(quota), *(figure(at.alone[name]) for at in found.recall.values()))
     table.add_row("mixed", "", *(figure(at.mixed) for at in found.recall.values()))

@@ -1,7 +1,9 @@
-"""Quotas of retrieval's channels, chosen by the clicks of the validation window; what each channel and their mix find.
+"""Quotas of retrieval's channels, chosen on the validation window; what each channel and their mix find.
 
-Clicks are asked of a bundle with the items as the test window found them, and quotas are judged by the test window's,
-which the choice has not seen. OUT/channels/summary.json says what was found; `sluice bundle` takes its quotas.
+They are chosen by what was clicked; where bids count, by what the ranker would show
+(serving/replay/shown_items.py). Both are asked of a bundle with the items as the test window found them, and quotas are
+judged by the clicks of the test window, which the choice has not seen. OUT/channels/summary.json says what was found;
+`sluice bundle` takes its quotas.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from contracts.summaries import summary
 from contracts.summaries.train import AgeRecall, ChannelRecall, ChannelsSummary
 from models.evaluation.full_ranking import Slices
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.replay import channel_recall, item_age, item_snapshot, past_requests
+from serving.replay import channel_recall, item_age, item_snapshot, past_requests, shown_items
 from serving.replay.past_requests import PastRequest
 from sluice.run.prerank_candidates import snapshot_bundle
 
 CLICKS = 1000  # of each window
+VISITS = 300  # of validation, for which the ranker orders what the channels bring
 SHORT = 100  # candidates of a second, shorter list
 
 
@@ -34,27 +37,47 @@ def choose_quotas(config: Config, out: Artifacts, seed: int, on_progress: OnProg
     item_snapshot.write(out, spec)
     bundle, draw = snapshot_bundle(config, out), np.random.default_rng(seed)
     clicks = {window: _clicks(config, out, spec, bundle, window, draw) for window in ("validation", "test")}
-    on_progress("clicks of validation", 0, 1)
-    validation = channel_recall.ranks(bundle, clicks["validation"])
+    on_progress("validation", 0, 1)
+    wanted, worth = _wanted(config, out, spec, bundle, clicks["validation"], draw)
     on_progress("clicks of test", 0, 1)
     test = channel_recall.ranks(bundle, clicks["test"])
     ages = item_age.age_slices(out, bundle.items, clicks["test"])
     candidates = config.retrieve.candidates
-    quotas = {k: channel_recall.choose(validation, config.retrieve, k) for k in {min(SHORT, candidates), candidates}}
+    quotas = {k: channel_recall.choose(wanted, config.retrieve, k, worth) for k in {min(SHORT, candidates), candidates}}
     made = ChannelsSummary(
-        quotas=quotas[candidates], validation_clicks=len(clicks["validation"]), test_clicks=len(clicks["test"]),
+        quotas=quotas[candidates], chosen_by="clicks" if worth is None else "slates",
+        validation_clicks=len(clicks["validation"]), test_clicks=len(clicks["test"]),
         recall={str(k): _recall(bundle, clicks["test"], test, ages, chosen, k) for k, chosen in sorted(quotas.items())})
     summary.write(out.channels, made)
     return made
+
+
+def _wanted(
+    config: Config, out: Artifacts, spec: FeatureSpec, bundle: LoadedBundle, clicks: list[PastRequest],
+    draw: np.random.Generator,
+) -> tuple[channel_recall.Ranks, np.ndarray | None]:
+    """What retrieval should find, and what each of it is worth."""
+    if not bundle.settings.auction:
+        return channel_recall.ranks(bundle, clicks), None
+    visits = _sample(config, out, spec, bundle, "validation", (VISITS, 0), draw)
+    return shown_items.shown_items(bundle, visits, config.serve.default_limit)
 
 
 def _clicks(
     config: Config, out: Artifacts, spec: FeatureSpec, bundle: LoadedBundle, window: str, draw: np.random.Generator
 ) -> list[PastRequest]:
     """Of items that the bundle holds."""
-    publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
-    found = past_requests.sample(out, spec, bundle.items, window, 0, CLICKS, publish_every, draw, bundle.told)
+    found = _sample(config, out, spec, bundle, window, (0, CLICKS), draw)
     return [request for request in found if request.clicked >= 0]
+
+
+def _sample(
+    config: Config, out: Artifacts, spec: FeatureSpec, bundle: LoadedBundle, window: str, counts: tuple[int, int],
+    draw: np.random.Generator,
+) -> list[PastRequest]:
+    """So many impressions, and further ones that were clicked."""
+    publish_every = 0 if config.retrieve.fresh_requests else config.features.publish_every
+    return past_requests.sample(out, spec, bundle.items, window, *counts, publish_every, draw, bundle.told)
 
 
 def _recall(

@@ -47,6 +47,13 @@ def test_what_nobody_gains_by_is_dealt_out_evenly():
     assert choose(found, retrieve(sasrec=None), 100) == dict.fromkeys(found, 25)
 
 
+def test_what_is_worth_more_decides():
+    first, last = np.array([0, 0, 0, FAR]), np.array([FAR, FAR, FAR, 0])
+    found = {"two_tower": first, "item_to_item": np.full(4, FAR), "popularity": last, "sasrec": np.full(4, FAR)}
+    assert choose(found, retrieve(sasrec=None), 1)["two_tower"] == 1
+    assert choose(found, retrieve(sasrec=None), 1, np.array([1, 1, 1, 5.0]))["popularity"] == 1
+
+
 def test_a_channel_alone_finds_what_its_list_holds(loaded, asked):
     clicked = [request for request in asked if request.clicked >= 0]
     found = ranks(loaded, clicked)

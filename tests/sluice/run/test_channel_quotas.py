@@ -39,6 +39,7 @@ def test_quotas_are_the_candidates_and_every_channel_has_its_recall(chosen: Chos
     config, out, made = chosen
     assert summary.read(out.channels, ChannelsSummary) == made
     assert sum(made.quotas.values()) == config.retrieve.candidates
+    assert made.chosen_by == "slates"
     found = made.recall[str(config.retrieve.candidates)]
     assert set(found.alone) == set(made.quotas) == {"two_tower", "item_to_item", "popularity", "sasrec"}
     assert made.test_clicks > 0
