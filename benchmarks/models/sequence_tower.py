@@ -3,12 +3,13 @@
     sluice bench sequence_tower CONFIG --out OUT [--data DIR] [--models din dcn_v2] [--visits 400] [--json]
 
 CONFIG is that of a log with users, items and times. Two runs from one set of features: `with` has the channel `sasrec`
-and the ranker `din_sequence` among its candidates, `without` has neither; all else, seeds too, is as CONFIG says or, of
-the rankers, as --models says. Of both: test AUC and GAUC of every ranker and which one is served; the share of the test
-window's clicks among the candidates, of each channel alone and mixed by the quotas that validation chose (where there
-are further channels). Where CONFIG has a simulated marketplace, whose truth is known, also the share of the oracle's
-slate that the whole funnel reaches, what each stage loses of it, and the funnel's milliseconds a request in this
-process, over --visits users of the test window, the same for both.
+and the ranker `din_sequence` among its candidates, `without` has neither; all else, seeds too, is as CONFIG says or,
+of the rankers, as --models says, but for quotas: where CONFIG has no other channel, `without` keeps its own and those
+of `with` are chosen on validation (look at both before a difference of slates is the encoder's). Of both: test AUC and
+GAUC of every ranker and which one is served; the share of the test window's clicks among the candidates, of each
+channel alone and mixed by the quotas (where there are further channels). Where CONFIG has a simulated marketplace,
+whose truth is known, also the share of the oracle's slate that the whole funnel reaches, what each stage loses of it,
+and the funnel's milliseconds a request in this process, over --visits users of the test window, the same for both.
 
 Prints a Markdown table; with --json the last line is one JSON object, `sequence_tower.{with,without}.FIGURE`.
 """

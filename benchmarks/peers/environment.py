@@ -24,8 +24,7 @@ def peer_python(folder: Path, modules: Sequence[str], packages: Sequence[str], o
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     if on_top:
-        [own] = folder.glob("lib/python*/site-packages")
-        (own / "platform.pth").write_text("\n".join(site.getsitepackages()) + "\n")
+        _see_platform(folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages")
     if not can_import(python, modules):
         done = subprocess.run([str(python), "-m", "pip", "install", "-q", *packages], check=False, capture_output=True,
                               text=True)
@@ -33,6 +32,13 @@ def peer_python(folder: Path, modules: Sequence[str], packages: Sequence[str], o
             raise SluiceError(f"{', '.join(packages)} cannot be installed into {folder}: {done.stderr.strip()[-300:]}; "
                               f"install it there, or leave {', '.join(modules)} out")
     return python
+
+
+def _see_platform(packages: Path) -> None:
+    """Of another checkout, where the environment was made by one that is still there."""
+    told = packages / "platform.pth"
+    if not told.exists() or not all(Path(line).exists() for line in told.read_text().splitlines()):
+        told.write_text("\n".join(site.getsitepackages()) + "\n")
 
 
 def can_import(python: Path, modules: Sequence[str]) -> bool:

@@ -53,6 +53,7 @@ class BlockReader(nn.Module):
         columns = [(slot, slot.start + i) for slot in [*single, *several] for i in range(slot.width)]
         self.places = {slot.name: place for place, (slot, column) in reversed([*enumerate(columns)])}
         self._buffer("order", [column for _, column in columns], torch.int64)
+        self.reach = max((column + 1 for _, column in columns), default=0)
         self._buffer("offsets", [starts[slot.name] for slot, _ in columns], torch.int32)
         self._buffer("ends", [*itertools.accumulate((s.width for s in several), initial=self.singles)][1:], torch.int64)
         owner = torch.tensor([several.index(slot) for slot, _ in columns[self.singles :]], dtype=torch.int64)
@@ -64,8 +65,9 @@ class BlockReader(nn.Module):
 
     def rows(self, ids: Tensor) -> Tensor:
         """Local ids [B, W] -> rows of the fused table [B, W], slots of one column first; padding -> row 0."""
-        library = None if torch.compiler.is_compiling() or ids.dtype != torch.int32 else kernels.beside(ids)
-        if library is not None and ids.stride(1) == 1:
+        plain = ids.dtype == torch.int32 and ids.stride(1) == 1 and ids.shape[1] >= self.reach and self.order.is_cpu
+        library = kernels.beside(ids) if plain and not torch.compiler.is_compiling() else None
+        if library is not None:
             rows = ids.new_empty(len(ids), len(self.order))
             library.table_rows(ids.data_ptr(), ids.stride(0), self.order.data_ptr(), self.offsets.data_ptr(),
                                *rows.shape, torch.get_num_threads(), rows.data_ptr())

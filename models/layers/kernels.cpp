@@ -246,7 +246,7 @@ void joined_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim,
   }
 }
 
-// Gradients of the inputs of joined_rows -> those of its vectors; zeros where a row of a span is 0.
+// Gradients of the inputs of joined_rows -> those of its vectors, which row 0, whose vector is zero, has as well.
 void parted_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim, int64_t singles, const int64_t *ends,
                  int64_t several, int64_t stride, int threads, float *vectors, const float *joined) {
 #pragma omp parallel num_threads(threads)
@@ -264,14 +264,7 @@ void parted_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim,
         for (int64_t at = column; at < ends[span]; ++at) present += rows[i * width + at] != 0;
 #pragma omp simd
         for (int64_t j = 0; j < dim; ++j) share[j] = sum[j] / std::max(present, 1.0f);
-        for (; column < ends[span]; ++column) {
-          float *APART place = to + column * dim;
-          if (rows[i * width + column]) {
-            std::memcpy(place, share.data(), dim * sizeof(float));
-          } else {
-            std::fill(place, place + dim, 0.0f);
-          }
-        }
+        for (; column < ends[span]; ++column) std::memcpy(to + column * dim, share.data(), dim * sizeof(float));
       }
     }
   }

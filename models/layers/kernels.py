@@ -17,6 +17,7 @@ import os
 import platform
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import torch
@@ -43,6 +44,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "routed_rows": (ctypes.c_int64, [_P, _I, _I, _P, _P, _P]),
     "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
 }
+_COMPILING = threading.Lock()
 
 
 @functools.cache
@@ -78,9 +80,10 @@ def _compiled(compiler: str) -> Path:
     parts = (SOURCE.read_text(encoding="utf-8"), compiler, *FLAGS, platform.machine(), model)
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice" / f"kernels-{name}.so"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with aside(path) as draft:
-            subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(draft)], check=True, capture_output=True,
-                           timeout=LONGEST)
+    with _COMPILING:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with aside(path) as draft:
+                subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(draft)], check=True, capture_output=True,
+                               timeout=LONGEST)
     return path

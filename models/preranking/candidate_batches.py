@@ -48,13 +48,15 @@ def drawn(lists: CandidateLists, requests: np.ndarray, count: int, rng: np.rando
 @torch.inference_mode()
 def score(network: Fscd, items: CandidateItems, lists: CandidateLists) -> np.ndarray:
     """Logits float32 [R, K] by the parts of models/preranking/fscd_scorer.py, as a server scores: what an item adds is
-    computed once for all lists. Those of padding have no meaning."""
+    computed once for all lists that it is in. Those of padding have no meaning."""
     split = FscdSplit(network.eval(), network.kept_fields)
-    table = split.item_table(torch.from_numpy(np.array(items.ids)), torch.from_numpy(np.array(items.dense)))
+    listed, places = np.unique(lists.rows, return_inverse=True)
+    table = split.item_table(torch.from_numpy(items.ids[listed]), torch.from_numpy(items.dense[listed]))
+    place = torch.from_numpy(places.reshape(lists.rows.shape))
     crosses, parts = split.crosses_part(), []
     for start in range(0, len(lists), REQUESTS_AT_ONCE):
         requests = np.arange(start, min(start + REQUESTS_AT_ONCE, len(lists)))
-        rows = torch.from_numpy(lists.rows[requests])
+        rows = place[start : start + REQUESTS_AT_ONCE]
         request = FeatureBlock(*(torch.from_numpy(part[requests]) for part in (lists.request_ids, lists.request_dense)))
         hidden = table[rows] + split.user_part(request)[:, None]
         if crosses is not None:

@@ -19,13 +19,14 @@ from torch.nn import functional as F
 
 from models.layers.linear import linear
 
-HELD = 1 << 19  # scores that are there at once
+HELD = 1 << 19  # scores that are there at once,
+LEAST = 64  # and rows: every piece reads and writes the gradient of all items
 
 
 class _CatalogueSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, users: Tensor, items: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
-        rows = max(1, HELD // len(items))
+        rows = max(LEAST, HELD // len(items))
         of_users, of_items, loss = torch.empty_like(users), torch.zeros_like(items), users.new_zeros(())
         parts = (part.split(rows) for part in (users, target[:, None], of_users))
         for user, right, of_user in zip(*parts, strict=True):

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from contracts.artifacts import CLICK_TIME, DAY, ITEM, KNOWN, LABEL, LABEL_TIME, ROW, TEST_ROW, TIME, USER, Artifacts
 from contracts.config.config import Config
 from contracts.config.log import Clicks, Source, Table
-from contracts.errors import ConfigError, DataError
+from contracts.errors import ConfigError
 from contracts.progress import counted, report
 from contracts.summaries.features import ClickRows, DayEvents, Ingested
 from pipelines.engine.day_partitions import publish, read_table, stage, staging_of
@@ -93,10 +93,9 @@ def _ingested(run: IngestRun) -> Ingested:
     try:
         with beside(staged, spare) as tabled:
             return _events(run, raw, kept_columns(run.config, _columns(raw), users, items), tabled)
-    except DataError:
+    finally:
         for folder in (run.out.events, *(folder for _, folder in places.values())):
             shutil.rmtree(staging_of(folder), ignore_errors=True)
-        raise
 
 
 def _checked_day(config: Config, day: str | None) -> str | None:
@@ -132,13 +131,14 @@ def _events(
         quarantine.check_share(counts.by_reason, counts.rows, run.limit, "log", run.out.quarantine)
         clean = _numbered(run, quarantine.clean(marked), columns)
         staging, repeats, clicks = _staged(run, clean, columns, counts, kept)
+        without_day = None if undated is None else undated.count()
     days = _checked_days(run, staging, counts, repeats)
     found = tables()
     return Ingested(
         rows_in=counts.rows, duplicates=repeats, quarantined=counts.bad, reasons=counts.by_reason,
         events=sum(day.events for day in days.values()), positives=sum(day.positives for day in days.values()),
         days=days, written=tuple(publish(run.spark, staging, run.out.events, run.only)), clicks=clicks,
-        undated=None if undated is None else undated.count(), **{name: one.publish() for name, one in found.items()},
+        undated=without_day, **{name: one.publish() for name, one in found.items()},
     )
 
 

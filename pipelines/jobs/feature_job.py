@@ -92,7 +92,7 @@ def make_features(
         days = [day] if day else None
         alone = config.label.positives_only
         drawn = times.run("draw", lambda: draw_rows(spark, config, out, days)) if alone else None
-        prior = prior_of_run(spark, config, out, refit=day is None)
+        prior = times.run("prior", lambda: prior_of_run(spark, config, out, refit=day is None))
         with _online_tables(spark, config, out) as finish:  # a log that is refused leaves those of the last good one
             features = times.run("features", lambda: build_features(spark, config, out, days, prior))
             checked = _checked(spark, config, out, times) if day is None else None

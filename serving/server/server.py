@@ -21,6 +21,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contracts.behind_others import behind_others
 from contracts.errors import SluiceError
+from models.layers import kernels
 from serving.access.caller_name import caller_name
 from serving.access.doors import NO_DOORS, Doors, address
 from serving.access.gate import Gate
@@ -231,9 +232,10 @@ def run(
     gate: Callable[[], None] | None = None,
 ) -> None:
     """Loads, checks parity, warms up, passes the `gate` where there is one, serves. One intra-op thread: more of them
-    stall beside a busy neighbour."""
+    stall beside a busy neighbour. Kernels that a host has not compiled yet are compiled before anybody waits."""
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH_SECONDS)
+    kernels.library()
     bundle = behind_others(lambda: LoadedBundle.load(folder))
     behind_others(partial(read_ahead, folder))
     served = Served(bundle.version, bundle.manifest.created)

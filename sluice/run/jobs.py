@@ -164,7 +164,7 @@ def run_train(
 
 
 def choose_channel_quotas(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> None:
-    """Of `retrieve.channels`, by what validation clicked, for `sluice bundle` to take."""
+    """Of `retrieve.channels`, by the validation window, for `sluice bundle` to take."""
     from sluice.report.tables import print_channels
     from sluice.run.channel_quotas import choose_quotas
 

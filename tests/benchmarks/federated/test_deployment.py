@@ -20,7 +20,8 @@ def test_seconds_of_every_phase_are_printed(tmp_path, capsys):
     assert list(found["phases"]) == list(PHASES)
     assert found["clients"] == [3, 3]
     assert len(found["rounds"]) == 1
-    assert max(found["phases"].values()) <= found["rounds"][0]  # two phases share a message: their sum is more
+    assert min(found["phases"].values()) > 0  # none is a part of its round alone: rounds overlap
+    assert found["rounds"][0] > 0
     assert all_finite(found)
 
 

@@ -1,4 +1,4 @@
-"""The two runs differ in the sequence alone."""
+"""The two runs differ in the sequence, and in the quotas that come with a further channel."""
 
 from __future__ import annotations
 

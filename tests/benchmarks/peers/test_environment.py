@@ -40,8 +40,12 @@ def test_only_an_environment_that_finds_all_of_them_can_import(folder: Path) -> 
 
 
 def test_an_environment_on_top_finds_the_packages_of_the_one_that_asks_though_made_by_another(folder: Path) -> None:
-    own = folder / "lib" / "python3" / "site-packages"
+    own = folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
     own.mkdir(parents=True)
     (own / "platform.pth").write_text("/gone\n")
     peer_python(folder, ["json"], [], on_top=True)
     assert (own / "platform.pth").read_text().split() == site.getsitepackages()
+    other = str(folder)  # one that is still there: its runs go on with what they began with
+    (own / "platform.pth").write_text(f"{other}\n")
+    peer_python(folder, ["json"], [], on_top=True)
+    assert (own / "platform.pth").read_text().split() == [other]

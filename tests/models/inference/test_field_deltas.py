@@ -28,7 +28,7 @@ class World:
     def __init__(self, spec: FeatureSpec, batch: Batch) -> None:
         torch.manual_seed(3)
         made = Dnn(spec, 4, (8, 6), 0.0).eval().requires_grad_(False)
-        torch.nn.init.normal_(made.embedding.weight)
+        torch.nn.init.normal_(made.embedding.weight[1:])  # padding is zero
         self.served = SplitDnn(made, spec.id_width("item"))
         self.names = input_fields(made.embedding, spec, "request"), input_fields(made.embedding, spec, "candidate")
         self.missing = rows(batch.request, 1, ITEMS), rows(batch.candidate, 1, ITEMS)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from contracts.features.feature_spec import FeatureField, FeatureSpec
 from models.preranking.candidate_batches import REQUESTS_AT_ONCE, batch, drawn, score
 from models.preranking.fscd import Fscd
 from tests.models.prerank_market import task
@@ -51,3 +52,25 @@ def test_scores_are_the_network_s_however_many_are_scored_at_once(dropped: int) 
     with torch.inference_mode():
         alone = network.eval()(part.request, part.candidate).numpy()
     np.testing.assert_allclose(whole[20], alone, atol=1e-6)
+
+
+def test_scores_of_padded_lists_with_products_and_numbers_are_the_network_s() -> None:
+    """A cross that is a product reads the request's ids again, of every candidate."""
+    job, rng = task(), np.random.default_rng(2)
+    product = FeatureField(name="match", kind="cross", side="cross", parts=("taste", "kind"),
+                           representation="product")
+    numbers = [FeatureField(name="age", kind="numeric", side="user"),
+               FeatureField(name="price", kind="numeric", side="item")]
+    spec = FeatureSpec(fields=(*job.spec.fields, *numbers, product))
+    items = replace(job.sources.items, dense=rng.normal(size=(len(job.sources.items.ids), 1)).astype(np.float32))
+    rows = job.evaluated.rows.copy()
+    rows[::2, -7:] = -1
+    lists = replace(job.evaluated, rows=rows, request_dense=rng.normal(size=(len(rows), 1)).astype(np.float32))
+    network = Fscd(spec, 4, (8,))
+    whole = score(network, items, lists)
+    part = batch(items, lists, np.array([20, 21]))
+    with torch.inference_mode():
+        alone = network.eval()(part.request, part.candidate).numpy().reshape(2, -1)
+    there = rows[[20, 21]] >= 0
+    assert not there.all()
+    np.testing.assert_allclose(whole[[20, 21]][there], alone[there], atol=1e-5)

@@ -6,6 +6,7 @@ import random
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.errors import EmptyLogError, SchemaError
+from pipelines.engine.session import is_local
 from pipelines.features import raw_features
 from pipelines.features.raw_features import build_features
 from tests.pipelines.ingested_log import HOUR, START, event, write_ingested
@@ -110,10 +112,15 @@ def test_columns_of_tables_are_the_same_whoever_brings_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tables of more rows than a Python worker holds are joined by the engine."""
-    monkeypatch.setattr(raw_features, "LOOKED_UP", 0)
-    out = write_ingested(Artifacts(tmp_path), random_events(), USERS, ITEMS)
-    build_features(spark, config(), out)
-    assert features(spark, out) == built[1]
+    looking = Mock(wraps=raw_features._tables_of_fields)
+    monkeypatch.setattr(raw_features, "_tables_of_fields", looking)
+    for number, (most, by_workers) in enumerate([(raw_features.LOOKED_UP, is_local(spark)), (0, False)]):
+        monkeypatch.setattr(raw_features, "LOOKED_UP", most)
+        out = write_ingested(Artifacts(tmp_path / str(number)), random_events(), USERS, ITEMS)
+        build_features(spark, config(), out)
+        assert looking.called == by_workers
+        assert features(spark, out) == built[1]
+        looking.reset_mock()
     kinds = [spark.read.parquet(str(place.features)).dtypes for place in (out, built[0])]
     assert kinds[0] == kinds[1]
 

@@ -63,7 +63,7 @@ def table(out, window):
 def test_every_part_is_told_timed_and_summed_up(done, out):
     figures, told = done
     parts = list(figures.seconds)
-    assert parts == ["ingest", "windows", "features", "check", "fit", "examples", "parity", "online"]
+    assert parts == ["ingest", "windows", "prior", "features", "check", "fit", "examples", "parity", "online"]
     assert [what for what in told if ": " not in what] == parts
     events = figures.ingest.events
     assert told.index(f"ingest: {events:,} events are written") < told.index(f"features: {events:,} rows at once")

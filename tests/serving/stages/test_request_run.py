@@ -13,6 +13,7 @@ import pytest
 from models.inference.tower_vectors import UserTower
 from serving.bundle.channel import VectorChannel
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.replay.channel_recall import with_quotas
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, StageStatus
 from serving.stages.funnel import Funnel
@@ -179,7 +180,10 @@ def test_popular_items_keep_the_filters_and_leave_out_what_was_seen(
 def test_a_channel_that_fails_is_told_and_the_rest_answers(
     with_channel: LoadedBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alone = with_channel.settings.retrieve.model_copy(update={"two_tower": 0, "item_to_item": 0, "popularity": 0})
+    """Of ten candidates, all of which are shown."""
+    alone = with_quotas(with_channel.settings.retrieve, {
+        "two_tower": 0, "item_to_item": 0, "popularity": 0, "sasrec": 4, "ease": 3, "item_cosine": 3})
+    alone = alone.model_copy(update={"candidates": 10})
     settings = with_channel.settings.model_copy(update={"retrieve": alone})
     funnel, asked = Funnel(replace(with_channel, settings=settings)), RankQuery("u11", 10, recent_items=("i12", "i11"))
     whole = funnel.rank(asked, Deadline(None))

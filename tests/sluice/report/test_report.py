@@ -132,7 +132,8 @@ def test_a_run_without_a_marketplace_shows_what_it_has(tmp_path: Path) -> None:
 def test_channels_of_retrieval_are_a_table(tmp_path: Path) -> None:
     at = ChannelRecall(quotas={"sasrec": 30}, mixed=0.8125, alone={"sasrec": 0.6875},
                        by_age={"new": AgeRecall(clicks=7, mixed=0.9062, alone={"sasrec": 0.1875})})
-    found = ChannelsSummary(quotas={"sasrec": 100}, validation_clicks=9, test_clicks=8, recall={"100": at})
+    found = ChannelsSummary(quotas={"sasrec": 100}, chosen_by="slates", validation_clicks=9, test_clicks=8,
+                            recall={"100": at})
     channel = ChannelSummary(
         seconds=1.0, rows_per_second=9.0, rounds=1, actions=9, users=3, items=4, validation_targets=2,
         recall_at_10=0.3125, recall_at_100=0.4375, ndcg_at_10=0.1875, mrr=0.0625, coverage_at_10=0.5625,
@@ -141,8 +142,10 @@ def test_channels_of_retrieval_are_a_table(tmp_path: Path) -> None:
     summary.write(tmp_path, RunSummary(name="shop", retrieval=found, train=train))
     text = text_of(tmp_path)
     for part in ("Retrieval by channel", "sasrec", "0.8125", "0.6875", "0.0625", "0.5625", "9.1875", "above 0.9375",
-                 "Found by age of the item", "0.9062"):
+                 "Found by age of the item", "0.9062", "chosen by what the ranker would show"):
         assert part in text
+    summary.write(tmp_path, RunSummary(name="shop", retrieval=found.model_copy(update={"chosen_by": "clicks"})))
+    assert "chosen by 9 clicks of validation" in text_of(tmp_path)
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

@@ -22,10 +22,12 @@ from tests.serving.replay.six_day_log import write_log
 Chosen = tuple[Config, Artifacts, ChannelsSummary]
 
 
-@pytest.fixture(scope="module")
-def chosen(tmp_path_factory: pytest.TempPathFactory) -> Chosen:
+@pytest.fixture(scope="module", params=["auction", "mmr"])
+def chosen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Chosen:
+    """By value, and where bids count for nothing."""
     folder: Path = tmp_path_factory.mktemp("quotas")
-    config = make_config(retrieve={"channels": {"sasrec": {"settings": RING["sasrec"]["settings"]}}})
+    config = make_config(retrieve={"channels": {"sasrec": {"settings": RING["sasrec"]["settings"]}}},
+                         rerank={"kind": request.param})
     market, trained = make_market(config), Artifacts(folder / "trained")
     write_outputs(market, trained)
     out = write_log(market, trained, folder / "out")
@@ -39,7 +41,7 @@ def test_quotas_are_the_candidates_and_every_channel_has_its_recall(chosen: Chos
     config, out, made = chosen
     assert summary.read(out.channels, ChannelsSummary) == made
     assert sum(made.quotas.values()) == config.retrieve.candidates
-    assert made.chosen_by == "slates"
+    assert made.chosen_by == ("slates" if config.rerank.kind == "auction" else "clicks")
     found = made.recall[str(config.retrieve.candidates)]
     assert set(found.alone) == set(made.quotas) == {"two_tower", "item_to_item", "popularity", "sasrec"}
     assert made.test_clicks > 0
