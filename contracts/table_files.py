@@ -4,6 +4,7 @@ types they read."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +35,36 @@ def _encodable(found: dict[str, Any]) -> dict[str, Any]:
 
 def as_engines_read(schema: pa.Schema) -> pa.Schema:
     """The same columns without metadata: of times in nanoseconds and of dictionaries (categories), which pandas writes
-    and no engine or not every one reads, those in microseconds and the values, in lists and structs as well."""
-    return pa.schema([pa.field(field.name, _plain(field.type), field.nullable) for field in schema])
+    and no engine or not every one reads, those in microseconds and the values, within lists, maps and structs too."""
+    return of_other_types(schema, _plain)
+
+
+def of_other_types(schema: pa.Schema, change: Callable[[pa.DataType], pa.DataType]) -> pa.Schema:
+    """The same columns without metadata, each type changed that is neither a list nor a map nor a struct, or lies in
+    one."""
+    return pa.schema([pa.field(field.name, _within(field.type, change), field.nullable) for field in schema])
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_dictionary(kind):
-        return _plain(kind.value_type)
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([part.with_type(_plain(part.type)) for part in kind])
+        return _within(kind.value_type, _plain)
     return kind
+
+
+def _within(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    def changed(part: pa.Field) -> pa.Field:
+        return part.with_type(_within(part.type, change))
+
+    if pa.types.is_list(kind):
+        return pa.list_(changed(kind.value_field))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(changed(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(changed(kind.value_field), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(changed(kind.key_field), changed(kind.item_field), kind.keys_sorted)
+    if pa.types.is_struct(kind):
+        return pa.struct([changed(part) for part in kind])
+    return change(kind)

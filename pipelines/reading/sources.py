@@ -101,7 +101,7 @@ def _reached(spark: SparkSession, source: Source, path: str, held: ExitStack, wh
         if files:
             folder = Path(tempfile.mkdtemp(prefix="sluice-plain-"))
             held.callback(shutil.rmtree, folder, ignore_errors=True)
-            path = str(pandas_types.stage_plain(files, Path(path), folder))
+            path = str(pandas_types.stage_plain(files, Path(path), folder, what))
     try:
         return _load(spark, source, path, what)
     except (PySparkException, Py4JJavaError) as error:

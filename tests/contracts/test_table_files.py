@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -38,3 +39,19 @@ def of_unit(unit: str, code: pa.DataType) -> pa.Schema:
 def test_times_are_no_finer_than_microseconds_categories_are_their_values_and_all_else_stays(code: pa.DataType) -> None:
     assert as_engines_read(of_unit("ns", pa.dictionary(pa.int32(), code))) == of_unit("us", code)
     assert as_engines_read(of_unit("ms", code)) == of_unit("ms", code)
+
+
+@pytest.mark.parametrize("within", [
+    pa.list_, pa.large_list, lambda part: pa.list_(part, 2), lambda part: pa.map_(pa.string(), part),
+    lambda part: pa.map_(part, pa.string()), lambda part: pa.struct([("a", part)]),
+    lambda part: pa.map_(pa.string(), pa.large_list(pa.list_(pa.struct([("a", part)]), 3))),
+    lambda part: pa.list_(pa.field("x", part, nullable=False)),
+    lambda part: pa.map_(pa.string(), pa.field("value", part, nullable=False), keys_sorted=True),
+])
+def test_whatever_holds_other_types_is_kept_and_its_types_are_plain(
+    within: Callable[[pa.DataType], pa.DataType]
+) -> None:
+    category = pa.dictionary(pa.int8(), pa.timestamp("ns"))
+    for written, read in ((pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC")), (category, pa.timestamp("us")),
+                          (pa.int8(), pa.int8())):
+        assert as_engines_read(pa.schema([("a", within(written))])) == pa.schema([("a", within(read))])
