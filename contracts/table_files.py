@@ -35,8 +35,15 @@ def _encodable(found: dict[str, Any]) -> dict[str, Any]:
 
 def as_engines_read(schema: pa.Schema) -> pa.Schema:
     """The same columns without metadata: of times in nanoseconds and of dictionaries (categories), which pandas writes
-    and no engine or not every one reads, those in microseconds and the values, within lists, maps and structs too."""
-    return of_other_types(schema, _plain)
+    and no engine or not every one reads, those in microseconds and the values, within lists, maps and structs too,
+    where milliseconds are not read either."""
+    plain = of_other_types(schema, _plain)
+    return pa.schema([before.remove_metadata() if _is_coarse(before.type) else field
+                      for before, field in zip(schema, plain, strict=True)])
+
+
+def _is_coarse(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
 
 
 def of_other_types(schema: pa.Schema, change: Callable[[pa.DataType], pa.DataType]) -> pa.Schema:
@@ -46,7 +53,7 @@ def of_other_types(schema: pa.Schema, change: Callable[[pa.DataType], pa.DataTyp
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_dictionary(kind):
         return _within(kind.value_type, _plain)

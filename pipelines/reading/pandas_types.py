@@ -1,5 +1,5 @@
 """Parquet files with times in nanoseconds or categories, as pandas writes them, are read from a plain copy: no engine
-reads the former as they are, the embedded one not the latter.
+reads the former as they are, the embedded one not the latter, nor milliseconds within lists.
 
 Apache Spark's, Hive's and Impala's INT96 is no such time, though Arrow calls it one: engines read it in place, as
 instants in microseconds, which reach beyond the nanoseconds' year 2262."""

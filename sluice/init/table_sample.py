@@ -89,7 +89,7 @@ def _is_parquet(file: Path) -> bool:
 
 
 def _parquet(path: Path, files: Sequence[Path], shown: Sequence[Path], most_rows: int) -> TableSample:
-    opened = [pq.ParquetFile(file) for file in shown]
+    opened = [pq.ParquetFile(file, coerce_int96_timestamp_unit="us") for file in shown]  # years to 9999
     _check_names(path, opened[0].schema_arrow.names)
     _check_types(path, opened[0].schema_arrow)
     _check_alike(shown, [file.schema_arrow.names for file in opened])

@@ -30,7 +30,7 @@ def of_unit(unit: str, code: pa.DataType) -> pa.Schema:
     """Every place that a time and a category may have."""
     time = pa.timestamp(unit)
     return pa.schema([
-        ("zoned", pa.timestamp(unit, "UTC")), ("seconds", pa.timestamp("s")), ("numbers", pa.list_(pa.int8())),
+        ("zoned", pa.timestamp(unit, "UTC")), ("day", pa.date32()), ("numbers", pa.list_(pa.int8())),
         ("code", code), ("times", pa.list_(time)), pa.field("sure", time, nullable=False),
         ("nested", pa.struct([("a", pa.list_(time)), ("b", pa.string()), ("c", code)]))])
 
@@ -38,7 +38,14 @@ def of_unit(unit: str, code: pa.DataType) -> pa.Schema:
 @pytest.mark.parametrize("code", [pa.string(), pa.int64(), pa.timestamp("us")])
 def test_times_are_no_finer_than_microseconds_categories_are_their_values_and_all_else_stays(code: pa.DataType) -> None:
     assert as_engines_read(of_unit("ns", pa.dictionary(pa.int32(), code))) == of_unit("us", code)
-    assert as_engines_read(of_unit("ms", code)) == of_unit("ms", code)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_coarser_times_stay_but_within_lists(unit: str) -> None:
+    time = pa.timestamp(unit, "UTC")
+    found = as_engines_read(pa.schema([("a", time), ("b", pa.list_(time)), ("c", pa.struct([("d", time)]))]))
+    fine = pa.timestamp("us", "UTC")
+    assert found == pa.schema([("a", time), ("b", pa.list_(fine)), ("c", pa.struct([("d", fine)]))])
 
 
 @pytest.mark.parametrize("within", [

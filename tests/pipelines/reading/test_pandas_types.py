@@ -71,6 +71,21 @@ def test_nanoseconds_and_categories_are_read_as_microseconds_and_values_are(
     assert read["ns"].collect() == read["us"].collect()
 
 
+@pytest.mark.every_engine
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_times_of_every_unit_are_read(spark: SparkSession, held: ExitStack, tmp_path: Path, unit: str) -> None:
+    """As pandas writes columns of datetime64[s] and [ms]."""
+    times = pa.array([1_704_105_000, None, 253_402_300_799], pa.timestamp("s", "UTC")).cast(pa.timestamp(unit, "UTC"))
+    wanted = ["2024-01-01 10:30:00", None, "9999-12-31 23:59:59"]
+    pq.write_table(pa.table({"t": times}), tmp_path / "t.parquet")
+    assert files_to_copy(tmp_path / "t.parquet") == []
+    assert shown(spark, tmp_path / "t.parquet", held) == wanted
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), times)
+    pq.write_table(pa.table({"times": lists, "t": times}), file := tmp_path / "lists.parquet")
+    read = sources.read(spark, Source(path=str(file), derive={"text": "cast(times[0] AS STRING)"}), str(file), held)
+    assert [row.text for row in read.select("text").collect()] == wanted
+
+
 def test_the_copy_goes_when_the_source_is_let_go(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
