@@ -16,6 +16,7 @@ from serving.server.client import RankingClient
 from sluice.demo.server_process import ServerProcess
 
 DEADLINE = 5.0
+LONGEST = 30.0  # seconds until a process that was killed is gone
 
 
 class RestartFigures(NamedTuple):
@@ -34,10 +35,15 @@ def processes(server: ServerProcess) -> list[int]:
 
 
 def kill(server: ServerProcess) -> None:
-    """All of its processes, at once."""
-    for pid in processes(server):
+    """All of its processes, at once; returns when none is there. Raises TimeoutError where one stays."""
+    pids, end = processes(server), time.monotonic() + LONGEST
+    for pid in pids:
         os.kill(pid, signal.SIGKILL)
     server.process.wait()
+    while any(Path(f"/proc/{pid}/exe").exists() for pid in pids):
+        if time.monotonic() > end:
+            raise TimeoutError(f"a process of {pids} is there {LONGEST:.0f} s after it was killed")
+        time.sleep(0.001)
 
 
 def measure(

@@ -153,7 +153,7 @@ def _write(
     tabled = {field.name for field, located in _static(found) if located.origin != "log"}
     narrow = rows.select(*[column for name, column in made.items() if name not in tabled])
     if tabled and max(rows_in(out.users), rows_in(out.items)) <= LOOKED_UP and workers_write(narrow):
-        return write_days(narrow, out.features, days, _tables_of_fields(found), list(made))
+        return write_days(narrow, out.features, days, tables_of_fields(found), list(made))
     wide = found.tables.attributes(rows, [located for _, located in _static(found)], found.rows.columns)
     return write_days(wide.select(*made.values()), out.features, days)
 
@@ -192,7 +192,7 @@ def _columns(found: _Sources) -> dict[str, Column]:
     return {**{name: F.col(name) for name in reserved}, **static, **{name: F.col(name) for name in histories}}
 
 
-def _tables_of_fields(found: _Sources) -> list[LookUp]:
+def tables_of_fields(found: _Sources) -> list[LookUp]:
     """The static features that the users' and the items' table tell, by user and by item."""
     tables = (USER, "users", found.tables.users), (ITEM, "items", found.tables.items)
     return [LookUp.of(_typed_table(table, key, told).toArrow(), key) for key, origin, table in tables

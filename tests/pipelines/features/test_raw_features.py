@@ -112,8 +112,8 @@ def test_columns_of_tables_are_the_same_whoever_brings_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tables of more rows than a Python worker holds are joined by the engine."""
-    looking = Mock(wraps=raw_features._tables_of_fields)
-    monkeypatch.setattr(raw_features, "_tables_of_fields", looking)
+    looking = Mock(wraps=raw_features.tables_of_fields)
+    monkeypatch.setattr(raw_features, "tables_of_fields", looking)
     for number, (most, by_workers) in enumerate([(raw_features.LOOKED_UP, is_local(spark)), (0, False)]):
         monkeypatch.setattr(raw_features, "LOOKED_UP", most)
         out = write_ingested(Artifacts(tmp_path / str(number)), random_events(), USERS, ITEMS)

@@ -470,12 +470,15 @@ def test_a_caller_that_hangs_up_early_is_no_failure_of_the_server(loaded: Loaded
     made = RankingServicer(Late(loaded), loaded.manifest, SERVE, log)
     with InProcessServer(made) as server, grpc.insecure_channel(server.target) as channel:
         grpc.channel_ready_future(channel).result(20)
-        call = sluice_pb2_grpc.RankingStub(channel).Rank.future(pb.RankRequest(user_id="u01"), timeout=20)
-        while not made.taken:
-            time.sleep(0.01)
-        call.cancel()
-        while not log.state.waiting:
-            time.sleep(0.01)
+        while not log.state.waiting:  # of a call that ends before it is heard there is nothing to tell
+            before = made.taken
+            call = sluice_pb2_grpc.RankingStub(channel).Rank.future(pb.RankRequest(user_id="u01"), timeout=20)
+            while made.taken == before:
+                time.sleep(0.01)
+            call.cancel()
+            for _ in range(200):
+                if not log.state.waiting:
+                    time.sleep(0.01)
     made.close()
     log.close()
-    assert response_history.rows(tmp_path)["status"].to_pylist() == ["CANCELLED"]
+    assert set(response_history.rows(tmp_path)["status"].to_pylist()) == {"CANCELLED"}
