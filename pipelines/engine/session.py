@@ -63,10 +63,8 @@ LOCAL_DEFAULTS = {
 }
 # Linux alone is known to fork a process that has imported NumPy and Arrow as if it were fresh.
 PREPARED_DAEMON = {"spark.python.daemon.module": "pipelines.jobs.worker_daemon"} if sys.platform == "linux" else {}
-# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones. Its classes
-# are those of the installed packages and what Spark itself compiles: their byte code is not verified once more.
-LOCAL_JAVA = ("-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC "
-              "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote")
+# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
+LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other work beside its own
 T = TypeVar("T")
 
