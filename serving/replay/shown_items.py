@@ -48,7 +48,8 @@ def _in_order(bundle: LoadedBundle, requests: Sequence[PastRequest], slots: int,
     stages = {name: RetrievalStage(replace(bundle, settings=bundle.settings.model_copy(update={"retrieve": alone})))
               for name, alone in each_alone(bundle.settings.retrieve).items()}
     rank, tower = RankStage(bundle, RequestFeatures(bundle)), UserTower(bundle.towers)
-    missing, place = bundle.settings.retrieve.candidates, np.empty(len(bundle.items), dtype=np.int64)
+    missing = bundle.settings.retrieve.candidates
+    place = np.full(len(bundle.items), missing)
     found: dict[str, list[np.ndarray]] = {name: [] for name in stages}
     worth = []
     for request in requests:
@@ -61,7 +62,7 @@ def _in_order(bundle: LoadedBundle, requests: Sequence[PastRequest], slots: int,
         chances = shown.scores[NAME]
         worth.append(expected_revenue(shown.bids_of(np.asarray(bundle.bids)), chances) if by_value else chances)
         for name, rows in lists.items():
-            place.fill(missing)
             place[rows] = np.arange(len(rows))
             found[name].append(place[shown.rows])
+            place[rows] = missing
     return ShownItems({name: np.concatenate(parts) for name, parts in found.items()}, np.concatenate(worth))

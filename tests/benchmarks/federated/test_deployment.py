@@ -20,8 +20,8 @@ def test_seconds_of_every_phase_are_printed(tmp_path, capsys):
     assert list(found["phases"]) == list(PHASES)
     assert found["clients"] == [3, 3]
     assert len(found["rounds"]) == 1
-    assert min(found["phases"].values()) > 0  # none is a part of its round alone: rounds overlap
-    assert found["rounds"][0] > 0
+    assert min(found["phases"].values()) > 0
+    assert max(found["phases"].values()) <= found["first"] + found["rounds"][0]  # some come in the round before
     assert all_finite(found)
 
 

@@ -470,7 +470,7 @@ def test_a_caller_that_hangs_up_early_is_no_failure_of_the_server(loaded: Loaded
     made = RankingServicer(Late(loaded), loaded.manifest, SERVE, log)
     with InProcessServer(made) as server, grpc.insecure_channel(server.target) as channel:
         grpc.channel_ready_future(channel).result(20)
-        while not log.state.waiting:  # of a call that ends before it is heard there is nothing to tell
+        while not log.state.waiting:  # one that ends before its request is read is counted alone
             before = made.taken
             call = sluice_pb2_grpc.RankingStub(channel).Rank.future(pb.RankRequest(user_id="u01"), timeout=20)
             while made.taken == before:
