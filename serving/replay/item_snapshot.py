@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from contracts.artifacts import CLICKS, DRAWS, ITEM, LABEL, SHOWN, TIME, Artifacts
+from contracts.artifacts import CLICKS, DRAWS, ITEM, LABEL, ROW, SHOWN, TIME, Artifacts
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.windows import read_timed
@@ -33,8 +33,8 @@ class SnapshotArtifacts(Artifacts):
 def events(
     out: Artifacts, columns: list[str], start: datetime | None, end: datetime, where: pc.Expression | None = None
 ) -> pa.Table:
-    """Rows of OUT/features with start <= time < end, in time order; those alone of which `where` holds, as they are
-    read."""
+    """Rows of OUT/features with start <= time < end, in time order, at one time by their numbers, as the order in
+    files is the engine's; those alone of which `where` holds, as they are read."""
     features = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True)
     missing = [name for name in columns if name not in features.schema.names]
     if missing:
@@ -44,7 +44,8 @@ def events(
         chosen &= ds.field(TIME) >= pa.scalar(start)
     if where is not None:
         chosen &= where
-    return features.to_table(columns=columns, filter=chosen).sort_by(TIME).combine_chunks()
+    found = features.to_table(columns=[*dict.fromkeys([*columns, TIME, ROW])], filter=chosen)
+    return found.sort_by([(TIME, "ascending"), (ROW, "ascending")]).select(columns).combine_chunks()
 
 
 def window(out: Artifacts, name: str) -> tuple[datetime, datetime]:
@@ -54,7 +55,7 @@ def window(out: Artifacts, name: str) -> tuple[datetime, datetime]:
 
 def write(out: Artifacts, spec: FeatureSpec) -> None:
     """Replaces OUT/candidates/online/items."""
-    table = pq.read_table(out.online_items).combine_chunks()
+    table = pq.read_table(out.online_items).sort_by(ITEM).combine_chunks()
     fields = [field.name for field in spec.of_side("item")]
     shown = events(out, [ITEM, LABEL, TIME, *fields], None, window(out, "test")[0])
     keys = pc.index_in(shown[ITEM], value_set=table[ITEM].combine_chunks()).to_numpy(zero_copy_only=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from contracts.artifacts import USER, Artifacts
+from contracts.artifacts import ROW, USER, Artifacts
 from contracts.features.feature_spec import FeatureSpec
 from contracts.progress import counted
 from contracts.summaries.demo import ServingFigures
@@ -53,12 +53,13 @@ def sample_impressions(out: Artifacts, spec: FeatureSpec, window: str, count: in
 
 
 def _impressions(out: Artifacts, spec: FeatureSpec, window: str) -> pa.Table:
-    """Their users and contexts."""
+    """Their users and contexts, by the rows' numbers: the order of files is the engine's."""
     context = [field.name for field in spec.of_side("context")]
     days = ds.dataset(out.examples(window), partitioning="hive").to_table(columns=["day"])["day"].unique()
-    return ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table(
-        columns=[USER, *context], filter=ds.field("day").isin(days)
+    found = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table(
+        columns=[USER, *context, ROW], filter=ds.field("day").isin(days)
     )
+    return found.sort_by(ROW).drop_columns([ROW])
 
 
 def _visits(table: pa.Table) -> list[Visit]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from contracts.artifacts import ITEM, LABEL, LABEL_TIME, TIME, Artifacts
+from contracts.artifacts import ITEM, LABEL, LABEL_TIME, ROW, TIME, Artifacts
 from contracts.features.encoding import Encoded
 from contracts.windows import TimedWindows
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -29,7 +29,8 @@ EVENTS = (  # item row, hours after the start, label, hours until it is known
 def written(items: list[str], folder: Path) -> Artifacts:
     times = [START + timedelta(hours=hour) for _, hour, _, _ in EVENTS]
     table = pa.table({
-        ITEM: [items[row] for row, _, _, _ in EVENTS], TIME: stamps(times), LABEL: [label for _, _, label, _ in EVENTS],
+        ROW: range(len(EVENTS)), ITEM: [items[row] for row, _, _, _ in EVENTS], TIME: stamps(times),
+        LABEL: [label for _, _, label, _ in EVENTS],
         LABEL_TIME: stamps([time + timedelta(hours=event[3]) for time, event in zip(times, EVENTS, strict=True)])})
     out = Artifacts(folder)
     write_days(out.features, table, times)

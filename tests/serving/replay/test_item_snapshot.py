@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -12,6 +13,7 @@ from contracts.artifacts import ITEM, LABEL, TIME, Artifacts
 from contracts.errors import DataError
 from serving.replay import item_snapshot
 from serving.replay.item_snapshot import SnapshotArtifacts
+from tests.another_order import in_another_order
 from tests.serving.replay.log_times import HOURS, START, TEST
 
 
@@ -51,3 +53,14 @@ def test_only_the_item_table_is_another(log: Artifacts) -> None:
     snapshot = SnapshotArtifacts(log.out)
     assert snapshot.online_items != log.online_items
     assert (snapshot.online_users, snapshot.encoding) == (log.online_users, log.encoding)
+
+
+def test_the_order_of_rows_in_files_does_not_matter(market: Any, log: Artifacts, tmp_path: Path) -> None:
+    other = in_another_order(log, tmp_path / "other")
+    for out in (log, other):
+        item_snapshot.write(out, market.spec)
+    told = [pq.read_table(SnapshotArtifacts(out.out).online_items) for out in (log, other)]
+    assert told[0].equals(told[1])
+    shown = [item_snapshot.events(out, [ITEM, "price"], None, TEST) for out in (log, other)]
+    assert shown[0].equals(shown[1])
+    assert shown[0].column_names == [ITEM, "price"]

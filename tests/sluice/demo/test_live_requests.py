@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +16,7 @@ from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from sluice.demo.evaluate_slates import ServedVisits
 from sluice.demo.live_requests import Served, Visit, figures, sample_impressions, sample_visits, send
+from tests.another_order import in_another_order
 from tests.heard_progress import heard
 from tests.serving.in_process_server import InProcessServer
 
@@ -29,6 +31,14 @@ def test_visits_are_of_different_users_each_with_the_context_of_an_own_event(
     assert {(visit.user, visit.context.get("device"), visit.context["hour"]) for visit in drawn} <= own
     assert sample_visits(run, visits.bundle.spec, 20, seed=1) == drawn
     assert sample_visits(run, visits.bundle.spec, 20, seed=2) != drawn
+
+
+def test_visits_are_the_same_in_whatever_order_rows_lie_in_files(
+    run: Artifacts, visits: ServedVisits, tmp_path: Path
+) -> None:
+    other, spec = in_another_order(run, tmp_path / "other"), visits.bundle.spec
+    assert sample_visits(other, spec, 20, seed=1) == sample_visits(run, spec, 20, seed=1)
+    assert sample_impressions(other, spec, "test", 20, seed=1) == sample_impressions(run, spec, "test", 20, seed=1)
 
 
 def test_impressions_are_of_users_as_often_as_they_come(run: Artifacts, visits: ServedVisits) -> None:
