@@ -9,9 +9,6 @@ Nothing here or elsewhere in pipelines/ touches the SparkContext, so that the sa
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,11 +25,11 @@ from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
 from pipelines.engine import embedded
 from pipelines.engine.failures import out_of_memory, said_by_workers
+from pipelines.engine.local_java import QUICK, archived_classes, check_java
 
-JAVA_NEEDED = 17
 MASTER = "SLUICE_SPARK_MASTER"
 CONNECT = "sc://"
-CURE = f"install a Java runtime {JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME at one"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 # What the results depend on; settings of the configuration cannot change these.
 FIXED = {
@@ -63,21 +60,20 @@ LOCAL_DEFAULTS = {
 }
 # Linux alone is known to fork a process that has imported NumPy and Arrow as if it were fresh.
 PREPARED_DAEMON = {"spark.python.daemon.module": "pipelines.jobs.worker_daemon"} if sys.platform == "linux" else {}
-# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
-LOCAL_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 BESIDE_ROWS = 6_000_000  # of a log that leaves room in memory for other work beside its own
 T = TypeVar("T")
 
 
 @contextmanager
-def session(settings: SparkSettings, name: str) -> Iterator[SparkSession]:
-    """The active session, or one that is opened for the purpose and stopped at the end.
+def session(settings: SparkSettings, name: str, leaves_classes: bool = False) -> Iterator[SparkSession]:
+    """The active session, or one that is opened for the purpose and stopped at the end. `leaves_classes`: whether the
+    body uses most of Spark's, so that a Java of local mode may keep them for later sessions.
 
     Raises SluiceError where a Python worker says that it lacks the platform's code or files, and where the embedded
     engine has not enough memory.
     """
     active = SparkSession.getActiveSession()
-    spark = active or open_session(settings, name)
+    spark = active or open_session(settings, name, leaves_classes)
     try:
         yield spark
     except (PySparkException, Py4JJavaError) as error:
@@ -102,7 +98,7 @@ def beside(work: Callable[[], T], room: bool = True) -> Iterator[Callable[[], T]
         yield thread.submit(work).result
 
 
-def open_session(settings: SparkSettings, name: str) -> SparkSession:
+def open_session(settings: SparkSettings, name: str, leaves_classes: bool = False) -> SparkSession:
     """The session as configured; an empty master leaves master and deployment to spark-submit.
 
     Raises SluiceError when there is no Java to run Apache Spark on, or when a setting contradicts what results depend
@@ -114,7 +110,9 @@ def open_session(settings: SparkSettings, name: str) -> SparkSession:
         return embedded.embedded_session(options)
     os.environ.pop(embedded.CONNECT_MODE, None)
     if settings.master.startswith("local"):
-        check_java()
+        archive = archived_classes(check_java(), leaves_classes)
+        if JAVA_OPTIONS not in settings.settings:
+            options[JAVA_OPTIONS] = f"{options[JAVA_OPTIONS]} {archive}".rstrip()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers of this machine run this Python
     builder = SparkSession.builder.appName(name)
     if settings.master.startswith(CONNECT):
@@ -164,28 +162,5 @@ def _local_paths() -> dict[str, str]:
     quiet = Path(__file__).with_name("log4j2.properties").as_uri()
     return {
         "spark.sql.warehouse.dir": str(Path(gettempdir()) / "sluice-warehouse"),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet} {LOCAL_JAVA}",
+        JAVA_OPTIONS: f"-Dlog4j2.configurationFile={quiet} {QUICK}",
     }
-
-
-def check_java() -> None:
-    """Raises SluiceError when no Java 17 or newer is found where Spark looks for it."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    if shutil.which(java) is None:
-        raise SluiceError(f"Spark needs Java {JAVA_NEEDED} or newer and {java!r} is not there; {CURE}")
-    printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = java_version(printed.stderr + printed.stdout)
-    if version is None or version < JAVA_NEEDED:
-        raise SluiceError(
-            f"Spark needs Java {JAVA_NEEDED} or newer, {java!r} is {version or 'of an unknown version'}; {CURE}"
-        )
-
-
-def java_version(text: str) -> int | None:
-    """Major version in what `java -version` prints; 8 for the old style 1.8."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if found is None:
-        return None
-    major = int(found[1])
-    return int(found[2] or 0) if major == 1 else major

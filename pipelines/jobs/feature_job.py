@@ -86,7 +86,7 @@ def make_features(
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
     times = PartTimes()
     config = add_found_crosses(config, out.crosses)
-    with session(config.spark, f"sluice features {config.name}") as spark:
+    with session(config.spark, f"sluice features {config.name}", leaves_classes=True) as spark:
         ingested = times.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         resolved = times.run("windows", lambda: _resolve(spark, config, out)) if day is None else None
         days = [day] if day else None

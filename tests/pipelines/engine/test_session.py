@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,16 +9,14 @@ from pyspark.sql import SparkSession
 from contracts.config.log import SparkSettings
 from contracts.errors import SluiceError
 from pipelines.engine.embedded import EMBEDDED, is_embedded
+from pipelines.engine.local_java import QUICK
 from pipelines.engine.session import (
     DEFAULTS,
     FIXED,
     LOCAL_DEFAULTS,
-    LOCAL_JAVA,
     MASTER,
     beside,
-    check_java,
     is_local,
-    java_version,
     reached,
     session_options,
 )
@@ -70,7 +67,7 @@ def test_an_empty_master_leaves_deployment_to_spark_submit() -> None:
 
 def test_local_mode_compiles_quickly_and_a_setting_of_ones_own_takes_its_place() -> None:
     java = "spark.driver.extraJavaOptions"
-    assert session_options(SparkSettings(master="local[2]"))[java].endswith(LOCAL_JAVA)
+    assert session_options(SparkSettings(master="local[2]"))[java].endswith(QUICK)
     assert session_options(SparkSettings(master="local[2]", settings={java: "-Xint"}))[java] == "-Xint"
     assert java not in session_options(SparkSettings(master="spark://master:7077"))
 
@@ -104,32 +101,3 @@ def test_settings_win_over_defaults_but_not_over_what_is_fixed() -> None:
     assert session_options(local)["spark.driver.memory"] == "9g"
     with pytest.raises(SluiceError, match=r"timeZone = 'Europe/Berlin'.*need 'UTC'; remove"):
         session_options(SparkSettings(settings={"spark.sql.session.timeZone": "Europe/Berlin"}))
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('java version "1.8.0_402"', 8),
-        ('openjdk version "21" 2023-09-19', 21),
-        ("?", None),
-    ],
-)
-def test_java_versions_are_read(text: str, version: int | None) -> None:
-    assert java_version(text) == version
-
-
-def test_missing_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SluiceError, match=r"Spark needs Java 17 or newer and .* is not there; install"):
-        check_java()
-
-
-def test_old_java_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    java.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SluiceError, match=r"needs Java 17 or newer, .* is 11"):
-        check_java()
