@@ -21,8 +21,10 @@ from contracts.errors import SluiceError
 
 JAVA_NEEDED = 17
 CURE = f"install a Java runtime {JAVA_NEEDED} or newer (Debian: openjdk-17-jre-headless) or point JAVA_HOME at one"
-# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+# Minutes of many short queries: what the second compiler and a concurrent collector do pays in longer ones. Generated
+# methods of more than 8,000 bytes, and loops that run once, would else be interpreted to their end.
+QUICK = ("-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:-DontCompileHugeMethods "
+         "-XX:Tier3BackEdgeThreshold=10000")
 SHARES = "sharing"  # what `java -version` says where Java's own classes come from an archive, which ours builds on
 SILENT = "-Xlog:cds*=off -Xlog:class+path=off"
 
