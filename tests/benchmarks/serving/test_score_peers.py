@@ -42,6 +42,17 @@ def test_a_peer_that_does_not_start_is_named_with_its_last_words(tmp_path: Path)
         pass
 
 
+def test_a_peer_finds_the_programs_of_its_own_environment(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nPATH=$PATH:/bin:/usr/bin\nmy-server\nexit 1\n")
+    (tmp_path / "my-server").write_text("#!/bin/sh\necho found, and ended\n")
+    for program in tmp_path.iterdir():
+        program.chmod(0o755)
+    with pytest.raises(SluiceError, match="mlflow did not start: found, and ended"), running(
+            python, "mlflow", tmp_path, tmp_path / "log"):
+        pass
+
+
 def test_wrong_options_are_refused() -> None:
     assert refuses(main, "--peers", "oracle")
 
