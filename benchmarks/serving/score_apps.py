@@ -180,9 +180,10 @@ PEERS = {"fastapi": fastapi, "litserve": litserve, "bentoml": bentoml, "mlflow":
 
 
 def start(python: Path, peer: str, folder: Path, port: int, log: Path) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that all its processes can be ended together. MLflow starts uvicorn by its name."""
+    """In a session of its own, so that all its processes can be ended together. MLflow starts uvicorn by its name, which
+    may lie in the environment that the peers' own one is on top of."""
     root = str(Path(__file__).parents[2])
-    path = os.pathsep.join((str(python.parent), os.environ.get("PATH", os.defpath)))
+    path = os.pathsep.join((str(python.parent), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     environment = {**os.environ, "PATH": path, "PYTHONPATH": root, BUNDLE: str(folder), "OMP_NUM_THREADS": "1",
                    "BENTOML_DO_NOT_TRACK": "true", "RAY_USAGE_STATS_ENABLED": "0"}
     command = [str(python), "-m", "benchmarks.serving.score_apps", peer, str(folder), str(port)]
