@@ -180,7 +180,7 @@ PEERS = {"fastapi": fastapi, "litserve": litserve, "bentoml": bentoml, "mlflow":
 
 
 def start(python: Path, peer: str, folder: Path, port: int, log: Path) -> subprocess.Popen[bytes]:
-    """In a session of its own, so that all its processes can be ended together. MLflow starts uvicorn by its name, which
+    """In a session of its own, so that all its processes can be ended together. MLflow starts uvicorn by its name; it
     may lie in the environment that the peers' own one is on top of."""
     root = str(Path(__file__).parents[2])
     path = os.pathsep.join((str(python.parent), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
