@@ -2,8 +2,9 @@
 
 At each start Java reads, checks and links thousands of classes, for seconds in which both cores have work. A job
 that uses most of them leaves an archive when it ends (class data sharing, JEP 350; about 180 MB), which later sessions
-map into memory instead. It lies at `~/.cache/sluice` (or XDG_CACHE_HOME) by the digest of what it fits, and may be
-removed at any time. Java itself passes over an archive that does not fit its class path.
+map into memory instead. That costs more than one session saves, so that the first one leaves a mark alone, and the
+archive is for places that outlive a session. Both lie at `~/.cache/sluice` (or XDG_CACHE_HOME) by the digest of what
+they fit, and may be removed at any time. Java itself passes over an archive that does not fit its class path.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -55,15 +57,17 @@ def java_version(text: str) -> int | None:
 
 
 def archived_classes(java: str, leaves: bool) -> str:
-    """Options by which Java, which says `java` of itself, maps the archive, or writes it at its end where there is none
-    and this session is to leave one; none where it can do neither.
+    """Options by which Java, which says `java` of itself, maps the archive, or writes it at its end where there is
+    none, this session is to leave one and an earlier one was as well; none where it can do neither.
     """
     if SHARES not in java:
         return ""
     archive = _archive(java)
     if _is_whole(archive):
         return f'{SILENT} -XX:SharedArchiveFile="{archive}"'
-    return f'{SILENT} -XX:ArchiveClassesAtExit="{archive}"' if leaves and _is_writable(archive.parent) else ""
+    if leaves and _was_marked(archive.with_suffix(".seen")):
+        return f'{SILENT} -XX:ArchiveClassesAtExit="{archive}"'
+    return ""
 
 
 def _archive(java: str) -> Path:
@@ -81,9 +85,11 @@ def _is_whole(archive: Path) -> bool:
         return any(file.read(4))
 
 
-def _is_writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return os.access(folder, os.W_OK)
+def _was_marked(mark: Path) -> bool:
+    """It is from now on, where it can be."""
+    if mark.exists():
+        return os.access(mark.parent, os.W_OK)
+    with suppress(OSError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    return False
