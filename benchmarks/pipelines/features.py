@@ -10,6 +10,9 @@ script does not (row hashes, quarantine, parity rows); the script, benchmarks/pi
 somebody writes who needs this one log alone. A line of least squares through the sizes gives the seconds a million
 events (slope) and those of nothing (intercept).
 
+Apache Spark's first two runs on a machine map no archive of classes yet (pipelines/engine/local_java.py), the second is
+slower for leaving one.
+
 What takes longer than a sitting is measured in pieces: --out keeps each run as it ends (OUT/runs.jsonl), and with
 --merge the logs and the runs that lie there count, too; `--merge --repetitions 0` runs nothing and prints the line.
 
