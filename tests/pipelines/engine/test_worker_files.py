@@ -50,11 +50,11 @@ def test_of_more_days_than_files_may_be_open_every_row_is_written_once(
     (tmp_path / "day=0" / "a-7.parquet").touch()  # of a first try
     for number in range(3):
         files.add(pa.record_batch({"x": range(6 * number, 6 * number + 6), "day": list("012345")}))
-        open_now.append(sum("day=" in os.path.realpath(each) for each in descriptors.glob("*")))
+        open_now.append(sum(os.path.realpath(each).startswith(f"{tmp_path}/day=") for each in descriptors.glob("*")))
     assert files.close() == 18
     assert {day: sorted(found) for day, found in rows_below(tmp_path).items()} == {
         f"day={day}": [day, day + 6, day + 12] for day in range(6)}
-    assert max(open_now) <= 2
+    assert 1 <= max(open_now) <= 2
 
 
 def test_files_of_a_folder_become_one_in_order(tmp_path: Path) -> None:
