@@ -9,8 +9,15 @@ def best_first(values: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
     """Positions of the `keep` largest values, best first; equal values in the order of their item rows."""
     place = len(values) - keep
     if place <= 0:
-        return np.lexsort((rows, -values))
+        return _sorted(values, rows)
     ordered = values.copy()
     ordered.partition(place)
     pool = (values >= ordered[place]).nonzero()[0]
-    return pool[np.lexsort((rows[pool], -values[pool]))][:keep]
+    return pool[_sorted(values[pool], rows[pool])][:keep]
+
+
+def _sorted(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """By values alone, in half the time of both, where no two are equal."""
+    order = np.argsort(-values)
+    found = values[order]
+    return np.lexsort((rows, -values)) if (found[1:] == found[:-1]).any() else order

@@ -131,13 +131,12 @@ class ChangingIndex:
     def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         if not wanted.count:
             return NO_HITS
-        selector = now.merged_selector if wanted is now.whole.merged else faiss.IDSelectorBitmap(
-            wanted.bits)  # type: ignore[arg-type, call-arg]
-        bounds: dict[str, Any] = {"sel": selector}
-        if not self.base.exact:
-            bounds["nprobe"] = self._lists_read(wanted.count / now.merged.ntotal)
-        kind = faiss.SearchParameters if self.base.exact else faiss.SearchParametersIVF
-        scores, rows = now.merged.search(query[None].astype(np.float32), min(k, wanted.count), params=kind(**bounds))
+        selector = item_index.selector_of(wanted)
+        if self.base.exact:
+            bounds: Any = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
+        else:
+            bounds = item_index.bounded(self._lists_read(wanted.count / now.merged.ntotal), 0, selector)
+        scores, rows = now.merged.search(query[None].astype(np.float32), min(k, wanted.count), params=bounds)
         found = rows[0] >= 0
         return Hits(scores[0][found], rows[0][found])
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import faiss
 import numpy as np
 
 from serving.bundle.item_set import ItemSet
@@ -40,11 +39,6 @@ class Snapshot:
     def living(self) -> np.ndarray:
         """Where among the latest those lie that may be shown."""
         return living_places(self.rows, self.shown)
-
-    @cached_property
-    def merged_selector(self) -> faiss.IDSelector:
-        """Of what a search without a filter may find in the merged index."""
-        return faiss.IDSelectorBitmap(self.whole.merged.bits)  # type: ignore[arg-type, call-arg]
 
     def parts(self, allowed: ItemSet | None) -> OpenParts:
         """Where the shown items lie that are `allowed`; None: all of them."""
