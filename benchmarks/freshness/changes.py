@@ -5,8 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +18,12 @@ from benchmarks.serving.funnel import VALUES
 from serving.proto import sluice_pb2 as pb
 from serving.server.catalog_client import CatalogClient, ItemChange
 from serving.server.connection import RankingFailed
+from serving.server.delivery import Delivery
 
 KINDS = ("bid", "stock", "withdraw", "upsert")
 SHARES = (0.75, 0.15, 0.05, 0.05)
 NEW = 0.5  # of the upserts
-LOOK_SECONDS = 0.05  # looking takes the server's time, too
+LOOK_SECONDS = 0.1  # looking takes the server's time, too
 
 
 class DrawnChanges:
@@ -58,20 +62,42 @@ def send(client: CatalogClient, kind: str, changes: list[ItemChange]) -> pb.Chan
     return method(changes)
 
 
-class Updater:
-    """While it is open, `per_second` changes are sent in batches of `size`, at their times whatever the server does.
-    `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time; `looks`
-    what each of them said of its merges. `withdrawn` are items of which the last that was sent is an acknowledged
-    withdrawal, `sequence` is the highest number acknowledged."""
+@dataclass(frozen=True)
+class OwnConnection(Delivery):
+    """Clients of one process that share none, and so may meet different workers."""
 
-    def __init__(self, target: str, drawn: DrawnChanges, per_second: float, size: int, watchers: int) -> None:
-        self._target, self._drawn, self._gap, self._size = target, drawn, size / per_second, size
+    def options(self, target: str) -> list[tuple[str, Any]]:
+        return [*super().options(target), ("grpc.use_local_subchannel_pool", 1)]
+
+
+@contextmanager
+def connected(target: str, count: int) -> Iterator[list[CatalogClient]]:
+    """So many clients with connections of their own, one after the other."""
+    with ExitStack() as stack:
+        clients = list[CatalogClient]()
+        for _ in range(count):
+            clients.append(stack.enter_context(CatalogClient(target, delivery=OwnConnection())))
+            clients[-1].status()
+        yield clients
+
+
+class Updater:
+    """While it is open, `sender` gets `per_second` changes in batches of `size`, at their times whatever the server
+    does. `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time;
+    `looks` what each of them said of its merges. `withdrawn` are items of which the last that was sent is an
+    acknowledged withdrawal, `sequence` is the highest number acknowledged."""
+
+    def __init__(
+        self, sender: CatalogClient, watchers: Sequence[CatalogClient], drawn: DrawnChanges, per_second: float,
+        size: int,
+    ) -> None:
+        self._sender, self._drawn, self._gap, self._size = sender, drawn, size / per_second, size
         self._watchers = watchers
         self.sent, self.outcomes = 0, Counter[str]()
         self.visible: list[float] = []
         self.recalls: list[float] = []
         self.status: list[pb.CatalogStatus] = []
-        self.looks: list[list[Look]] = [[] for _ in range(watchers)]
+        self.looks: list[list[Look]] = [[] for _ in watchers]
         self.withdrawn: set[str] = set()
         self._last = (0, 0.0)
         self._began = self._ended = 0.0
@@ -102,23 +128,22 @@ class Updater:
             thread.join()
 
     def _send(self) -> None:
-        with CatalogClient(self._target) as client:
-            for due in self._times():
-                if self._stop.wait(max(due - time.monotonic(), 0.0)):
-                    return
-                kind, changes = self._drawn.batch(self._size)
-                begun = time.monotonic()
-                self.withdrawn -= {change.item for change in changes if kind == "upsert"}
-                try:
-                    answer = send(client, kind, changes)
-                except RankingFailed as error:
-                    self.outcomes[error.code] += len(changes)
-                    continue
-                self.sent += len(changes)
-                if kind == "withdraw":
-                    self.withdrawn |= {one.item_id for one in answer.results if one.outcome == pb.ChangeResult.APPLIED}
-                self.outcomes.update(pb.ChangeResult.Outcome.Name(one.outcome) for one in answer.results)
-                self._last = (answer.sequence, begun)
+        for due in self._times():
+            if self._stop.wait(max(due - time.monotonic(), 0.0)):
+                return
+            kind, changes = self._drawn.batch(self._size)
+            begun = time.monotonic()
+            self.withdrawn -= {change.item for change in changes if kind == "upsert"}
+            try:
+                answer = send(self._sender, kind, changes)
+            except RankingFailed as error:
+                self.outcomes[error.code] += len(changes)
+                continue
+            self.sent += len(changes)
+            if kind == "withdraw":
+                self.withdrawn |= {one.item_id for one in answer.results if one.outcome == pb.ChangeResult.APPLIED}
+            self.outcomes.update(pb.ChangeResult.Outcome.Name(one.outcome) for one in answer.results)
+            self._last = (answer.sequence, begun)
 
     def _times(self) -> Iterator[float]:
         due = time.monotonic()
@@ -127,12 +152,11 @@ class Updater:
             due += self._gap
 
     def _watch(self) -> None:
-        clients = [CatalogClient(self._target) for _ in range(self._watchers)]
         while not self._stop.wait(LOOK_SECONDS):
             sequence, begun = self._last
-            waiting = set(range(self._watchers)) if sequence else set[int]()
+            waiting = set(range(len(self._watchers))) if sequence else set[int]()
             while waiting and not self._stop.wait(LOOK_SECONDS):
-                self.status = [client.status() for client in clients]
+                self.status = [watcher.status() for watcher in self._watchers]
                 for looks, status in zip(self.looks, self.status, strict=True):
                     looks.append(Look(time.monotonic(), status.merges, status.unmerged_items))
                 waiting = {place for place in waiting if self.status[place].applied_sequence < sequence}

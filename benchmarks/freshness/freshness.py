@@ -5,7 +5,8 @@
 
 A real `sluice serve --fresh` of the synthetic world of `sluice bench funnel`, asked by a generator of its own, first
 undisturbed, then beside the changes, then with all of them made and none coming: three in four are bids, the others
-stock, withdrawals, and items new or described anew.
+stock, withdrawals, and items new or described anew. Who sends them and who watches has a connection of its own, which
+is there throughout.
 
     updates_per_second    changes that were acknowledged
     visible_p99_s         from sending a batch until the workers behind several connections show it
@@ -36,7 +37,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.freshness import events, kills, outage, redis_process, restart
-from benchmarks.freshness.changes import DrawnChanges, Updater
+from benchmarks.freshness.changes import DrawnChanges, Updater, connected
 from benchmarks.freshness.fresh_build import fresh_build_recall
 from benchmarks.freshness.merges import merge_stretches, p99_ratio
 from benchmarks.serving.funnel import VALUES, world
@@ -81,11 +82,12 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
     options = ("--fresh", str(folder / "fresh"), "--workers", str(chosen.workers))
     server = ServerProcess(bundle, folder / "server.log", options=options)
     try:
-        offered(server.target, chosen.rate, min(10.0, chosen.seconds), DEADLINE)
-        before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
-        with Updater(server.target, DrawnChanges(chosen.items), chosen.updates, BATCH, WATCHERS) as updater:
-            beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE, calls=folder / "calls.npy")
-        after, status = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), updater.status[0]
+        with connected(server.target, 1 + WATCHERS) as (sender, *watchers):
+            offered(server.target, chosen.rate, min(10.0, chosen.seconds), DEADLINE)
+            before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
+            with Updater(sender, watchers, DrawnChanges(chosen.items), chosen.updates, BATCH) as updater:
+                beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE, calls=folder / "calls.npy")
+            after, status = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), updater.status[0]
         print_requests("before", before)
         print_requests("beside changes", beside)
         print_requests("after changes", after)

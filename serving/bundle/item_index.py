@@ -19,6 +19,7 @@ fill the vectors up to whole blocks of ALIGNED: the scan of 8-bit codes takes 1.
 
 from __future__ import annotations
 
+import atexit
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -209,6 +210,10 @@ def bounded(lists: int, codes: int, selector: faiss.IDSelector | None = None) ->
     """So many lists at most, and codes, of which faiss counts those alone that pass the selector; 0 codes: all of the
     lists. Searches only read it."""
     return faiss.SearchParametersIVF(sel=selector, nprobe=lists, max_codes=codes)  # type: ignore[call-arg]
+
+
+for kept in (selector_of, bounded):  # while faiss can still free what is kept
+    atexit.register(kept.cache_clear)
 
 
 def exact_search(vectors: np.ndarray, query: np.ndarray, k: int, rows: np.ndarray) -> Hits:

@@ -88,13 +88,22 @@ class ChangingIndex:
         with self._lock:
             count, rows = self._count, self._rows[: self._count].copy()
             vectors, kept = self._latest, self._in_merged.taken()
-        grown = faiss.clone_index(self._merged)
+        grown = self._copied()
         grown.remove_ids(faiss.IDSelectorNot(faiss.IDSelectorBitmap(kept.bits)))  # type: ignore[arg-type, call-arg]
         living = rows >= 0
         grown.add_with_ids(np.ascontiguousarray(vectors[:count][living]), rows[living])
         with self._lock:
             self._move(count, grown)
             self.snapshot = self._taken()
+
+    def _copied(self) -> Any:
+        """The merged index once more."""
+        if self.base.exact:
+            return faiss.clone_index(self._merged)
+        copy = _like(self.base)
+        of_ids = faiss.InvertedLists.SUBSET_TYPE_ID_RANGE  # type: ignore[attr-defined]
+        self._merged.copy_subset_to(copy, of_ids, 0, len(self.vectors))
+        return copy
 
     def search(self, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits:
         """The k best items that are shown, and `allowed` where there is such a set, for one query [d]."""
@@ -203,6 +212,8 @@ def _like(base: ItemIndex) -> Any:
     """An empty index of the same kind, which knows items by numbers of their own."""
     if base.exact:
         return faiss.IndexIDMap(faiss.IndexFlatIP(base.vectors.shape[1]))
-    empty = faiss.clone_index(base.faiss_index)
-    empty.reset()
+    index = base.faiss_index
+    empty = faiss.IndexIVFScalarQuantizer(  # of the same centroids, which a search of both reads once
+        index.quantizer, index.d, index.nlist, index.sq.qtype, index.metric_type, index.by_residual)
+    empty.sq, empty.is_trained = index.sq, True
     return empty

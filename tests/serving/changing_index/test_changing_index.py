@@ -123,7 +123,7 @@ class ToldLock:
 
 def test_a_merge_waits_for_another(index: ChangingIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second begins in the middle of the first: it comes as far as it may before the first goes on."""
-    lock, inside, clone = ToldLock(), ToldLock(), faiss.clone_index
+    lock, inside, without = ToldLock(), ToldLock(), faiss.IDSelectorNot
     second: list[Future[None]] = []
 
     def slow(found: Any) -> Any:
@@ -131,12 +131,12 @@ def test_a_merge_waits_for_another(index: ChangingIndex, monkeypatch: pytest.Mon
             second.append(pool.submit(index.merge))
             while not lock.wanted.wait(0.01) and not inside.wanted.is_set():
                 pass
-        return clone(found)
+        return without(found)
 
     monkeypatch.setattr(index, "_merging", lock, raising=False)
     index.put(np.arange(400))
     with ThreadPoolExecutor(2) as pool, monkeypatch.context() as patch:
-        patch.setattr(faiss, "clone_index", slow)
+        patch.setattr(faiss, "IDSelectorNot", slow)
         pool.submit(index.merge).result(SECONDS)
         second[0].result(SECONDS)
     assert (index.merges, index.unmerged) == (2, 0)
