@@ -14,7 +14,7 @@ from serving.proto import sluice_pb2_grpc
 from serving.request.by_name import ByName
 from serving.request.timed_read import TimedServer
 
-LONG = 20.0
+LONG, LOOKS = 20.0, 10
 Adding = Callable[[grpc.aio.Server], Any]
 
 
@@ -23,6 +23,15 @@ class Catalog(sluice_pb2_grpc.CatalogServicer):
 
     async def Status(self, request: pb.CatalogStatusRequest, context: grpc.aio.ServicerContext) -> pb.CatalogStatus:
         return pb.CatalogStatus(room=7)
+
+
+async def settled_tasks() -> int:
+    """The tasks there are once their number has stood: those of connecting are over."""
+    counts = [len(asyncio.all_tasks())]
+    while len(counts) < LOOKS or len(set(counts[-LOOKS:])) > 1:
+        await asyncio.sleep(0.01)
+        counts.append(len(asyncio.all_tasks()))
+    return counts[-1]
 
 
 async def waiting_tasks(wrap: Adding, more: bool) -> int:
@@ -36,7 +45,7 @@ async def waiting_tasks(wrap: Adding, more: bool) -> int:
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         await asyncio.wait_for(channel.channel_ready(), LONG)
-        found = len(asyncio.all_tasks()) - before
+        found = await settled_tasks() - before
         status = await sluice_pb2_grpc.CatalogStub(channel).Status(pb.CatalogStatusRequest(), timeout=LONG)
         assert status.room == 7
     await server.stop(None)
