@@ -36,7 +36,7 @@ async def settled_tasks() -> int:
 
 async def waiting_tasks(wrap: Adding, more: bool) -> int:
     """Of a server with five methods, or with four more; one of them is asked afterwards."""
-    server, before = grpc.aio.server(), len(asyncio.all_tasks())
+    server, before = grpc.aio.server(), await settled_tasks()
     sluice_pb2_grpc.add_CatalogServicer_to_server(Catalog(), wrap(server))
     if more:
         sluice_pb2_grpc.add_EventsServicer_to_server(sluice_pb2_grpc.EventsServicer(), wrap(server))
