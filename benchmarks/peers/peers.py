@@ -6,8 +6,8 @@
 OUT is what `sluice features CONFIG --out OUT` made; without any a marketplace is simulated. Each run is a process of
 its own. Both sides take their best of the penalties by the validation AUC of the first seed, stop by the AUC of the
 whole validation window, and keep their best epoch; all else is what either does by default. Cross layers are of full
-rank. FuxiCTR has no bf16. Speeds are medians over seeds of training rows a second, reading included; behind them the
-lowest and the highest.
+rank. FuxiCTR has no bf16; ours is tried where the processor multiplies it in hardware. Speeds are medians over seeds of
+training rows a second, reading included; behind them the lowest and the highest.
 
 With --out every run stays in that folder. --merge takes those that lie there, of the same rows and told the same, in
 place of running them again: a comparison of hours is made piece by piece, and one that was cut goes on. After a change
@@ -43,6 +43,7 @@ from contracts.config.config import load
 from contracts.config.training import Train
 from contracts.errors import ConfigError
 from models.evaluation.bootstrap import auc_bootstrap
+from models.training.precision import PRECISIONS, fast_precisions
 
 MARKETPLACE = Path(__file__).parents[2] / "examples" / "marketplace.toml"
 PACKAGES = ("fuxictr==2.3.10", "polars>=1.20,<2", f"torch=={torch.__version__.partition('+')[0]}")
@@ -130,7 +131,7 @@ def _speed(of: Mapping[str, Any], precision: str) -> str:
 
 def _compared(sides: Mapping[str, Any]) -> tuple[str, str]:
     gain, ours, theirs = sides["gain"], sides["sluice"], sides["fuxictr"]
-    speeds = [ours[f"rows_per_second_{precision}"] for precision in ("fp32", "bf16")]
+    speeds = [ours[f"rows_per_second_{precision}"] for precision in PRECISIONS]
     times = ", ".join(f"{speed / theirs['rows_per_second_fp32']:.1f}" for speed in speeds if speed)
     level = gain["auc"] > -gain["standard_error"]
     return f"{gain['auc']:+.4f} ± {gain['standard_error']:.4f}", times if level else f"({times}: AUC behind)"
@@ -168,7 +169,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--hidden", type=int, nargs="+", default=[400, 400, 400])
     parser.add_argument("--batch", type=int, help="rows of an update; none given: by the rows, as the platform does")
     parser.add_argument("--epochs", type=int, default=30, help="at most")
-    parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32", "bf16"])
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=fast_precisions(torch.device("cpu")))
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peer", type=Path, default=PEER, help="environment with FuxiCTR; made where missing")
     parser.add_argument("--out", type=Path, help="folder that keeps the runs")

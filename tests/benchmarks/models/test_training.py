@@ -6,12 +6,14 @@ from torch import nn
 
 from benchmarks.models.training import dense_rate, layers, main, said, write
 from models.layers.linear import Linear
+from models.training import precision
 from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
 
 def test_training_stands_beside_its_products_and_plain_torch(capsys):
     before = torch.get_num_threads()
-    main(["--rows", "600", "--batch", "64", "--rounds", "1", "--threads", str(before)])
+    main(["--rows", "600", "--batch", "64", "--rounds", "1", "--threads", str(before), "--precisions",
+          "fp32", "bf16"])
     text = capsys.readouterr().out
     found = last_line(text)
     assert list(found) == ["dnn_fp32", "floor_fp32", "dnn_bf16", "floor_bf16", "plain"]
@@ -36,6 +38,12 @@ def test_ids_are_skewed(tmp_path):
     examples = write(tmp_path / "train", 5000)
     counts = np.sort(np.bincount(examples.column("c0")))[::-1]
     assert counts[0] > 50 * max(counts[len(counts) // 2], 1)
+
+
+def test_a_precision_that_the_processor_does_not_multiply_is_left_out(capsys, monkeypatch):
+    monkeypatch.setattr(precision, "multiplies_bf16", lambda device: False)
+    main(["--rows", "600", "--batch", "64", "--rounds", "1"])
+    assert list(last_line(capsys.readouterr().out)) == ["dnn_fp32", "floor_fp32", "plain"]
 
 
 def test_a_wrong_option_is_refused():

@@ -5,7 +5,7 @@ import torch
 
 from contracts.config.training import Train
 from models.training import precision
-from models.training.precision import half_precision, multiplies_bf16
+from models.training.precision import fast_precisions, half_precision, multiplies_bf16
 
 CPU = torch.device("cpu")
 
@@ -28,3 +28,11 @@ def test_of_itself_it_is_half_where_that_is_faster(
 def test_the_processor_is_asked() -> None:
     found = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     assert multiplies_bf16(CPU) == any(found.get(name, False) for name in precision.FEATURES)
+
+
+@pytest.mark.parametrize(("able", "found"), [(True, ["fp32", "bf16"]), (False, ["fp32"])])
+def test_speeds_are_compared_in_what_the_device_multiplies(
+    able: bool, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "multiplies_bf16", lambda device: able)
+    assert fast_precisions(CPU) == found
