@@ -30,6 +30,7 @@ import argparse
 import json
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -85,12 +86,15 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         with connected(server.target, 1 + WATCHERS) as (sender, *watchers):
             offered(server.target, chosen.rate, min(10.0, chosen.seconds), DEADLINE)
             before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
+            begun = time.process_time()
             with Updater(sender, watchers, DrawnChanges(chosen.items), chosen.updates, BATCH) as updater:
                 beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE, calls=folder / "calls.npy")
+            sending = time.process_time() - begun
             after, status = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), updater.status[0]
         print_requests("before", before)
         print_requests("beside changes", beside)
         print_requests("after changes", after)
+        print(f"who sends changes and watches for them has used {sending / chosen.seconds:.3f} cores")
         print(f"{updater.sent} changes {dict(updater.outcomes)}; {len(updater.visible)} batches watched; "
               f"{status.changed_items} changed, {status.hidden_items} hidden, {status.merges} merges, room for "
               f"{status.room}; largest process {memory:.0f} MiB before, {resident(server):.0f} after")
