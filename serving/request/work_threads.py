@@ -7,6 +7,7 @@ thread takes the next piece goes round all of them.
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -45,11 +46,12 @@ class WorkThreads:
         """It may be handed more: it has at most to return."""
         self._resting.append(thread)
 
-    def close(self) -> None:
-        """Waits for the work that has begun."""
+    def close(self, seconds: float | None = None) -> None:
+        """Waits for the work that has begun, for so long at most: what hangs ends with the process."""
         self._end()
+        end = None if seconds is None else time.monotonic() + seconds
         for thread in self._all:
-            thread.join()
+            thread.join(None if end is None else max(end - time.monotonic(), 0.0))
 
     def _started(self) -> WorkThread:
         thread = WorkThread(f"{self._name}_{len(self._all)}")

@@ -5,14 +5,14 @@ deadline from which on a call gets a search of the items), sluice-waiting (reque
 long the oldest has waited), sluice-turned-away (calls that were refused unread); with a response log also
 sluice-answers-waiting, sluice-answers-lost, sluice-answers-restarts (how often the writing thread has died) and, while
 writing fails, sluice-answer-log with the cause. The service `sluice.v1.AnswerLog` is NOT_SERVING while answers cannot
-be written; requests are answered on, so the others stay.
+be written; requests are answered on, so the others stay. They are NOT_SERVING while all that rank hang.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import grpc
@@ -29,6 +29,7 @@ from serving.response_log.response_log import ResponseLog
 
 RESPONSE_LOG_SERVICE = "sluice.v1.AnswerLog"
 WATCH_SECONDS = 0.5
+STUCK_SECONDS = 5.0  # in which no request is ranked though all that rank are at it
 MOST_WATCHING = 64
 
 
@@ -91,6 +92,18 @@ class BundleHealth(health.aio.HealthServicer):
                   "sluice-answers-restarts": str(state.restarts)}
         cause = short(state.cause, 400).encode("ascii", "replace").decode()  # metadata holds nothing else
         return found | ({"sluice-answer-log": cause} if cause else {})
+
+    async def watch_ranking(self, services: Sequence[str], stuck: Callable[[], float]) -> None:
+        """Keeps the status of the services current, until cancelled; `stuck` tells for how long nothing has moved."""
+        status, said = health_pb2.HealthCheckResponse, True
+        with contextlib.suppress(asyncio.CancelledError):
+            while True:
+                moves = stuck() < STUCK_SECONDS
+                if moves != said:
+                    said = moves
+                    for service in services:
+                        await self.set(service, status.SERVING if moves else status.NOT_SERVING)
+                await asyncio.sleep(WATCH_SECONDS)
 
     async def watch_answers(self) -> None:
         """Keeps the response log's thread alive and its status current, until cancelled."""

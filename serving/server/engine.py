@@ -84,6 +84,7 @@ class Engine:
         self._admission, self._lock = Admission(most, oldest, shares, degrades=degrades), threading.Lock()
         self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
+        self._moved = clock()  # when a run was last begun or ended
         self.lulls = Lulls()
         self._brief = RunningQuantile()
 
@@ -106,6 +107,12 @@ class Engine:
     def free(self) -> bool:
         """Nothing runs and nothing waits."""
         return self._busy == 0 and not self._admission.waiting
+
+    @property
+    def stuck(self) -> float:
+        """Seconds since the last run was begun or ended while every spare hangs, and so does what runs; else 0."""
+        with self._lock:
+            return self._clock() - self._moved if self._hanging >= SPARES and self._busy else 0.0
 
     def refusal(self, tenant: str, remaining: float) -> str:
         """Why a request with so many seconds of work would wait in vain, or ""."""
@@ -134,9 +141,9 @@ class Engine:
             if timer is not None:
                 timer.cancel()
 
-    def close(self) -> None:
-        """Waits for the requests that are being ranked."""
-        self._threads.close()
+    def close(self, seconds: float | None = None) -> None:
+        """Waits for the requests that are being ranked, so long at most."""
+        self._threads.close(seconds)
 
     def _enter(self, job: Job) -> None:
         """Raises Overloaded, and RuntimeError where there is no thread for it."""
@@ -188,7 +195,7 @@ class Engine:
 
     def _next(self, job: Job, spent: float) -> Job | None:
         """Whose turn it is after one that has taken so long; None where nobody waits or a spare goes on."""
-        job.finished = True
+        job.finished, self._moved = True, self._clock()
         self._service += SMOOTHING * (spent - self._service) if self._service else spent
         if job.run.brief:
             self._brief.tell(spent)
@@ -218,6 +225,7 @@ class Engine:
 
     def _run(self, job: Job) -> None:
         job.running, job.charged_to = True, self._clock()
+        self._moved = job.charged_to
         if job.level and job.run.partial_ok:
             job.run.simplify(job.level)
 

@@ -57,7 +57,10 @@ SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's tu
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
+RANKED = ("", SERVICE)  # services whose health is that of the ranking
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
+# What is served, on which port, and what tells for how many seconds all that rank have hung.
+OnReady = Callable[[LoadedBundle, int, Callable[[], float]], None]
 log = logging.getLogger("sluice.serving")
 
 
@@ -150,11 +153,12 @@ class Server:
         leave_out_gone_callers()
         self._add_services()
         bound = await self._listen()
-        tasks = [asyncio.create_task(self._health.watch_answers())]
+        tasks = [asyncio.create_task(self._health.watch_answers()),
+                 asyncio.create_task(self._health.watch_ranking(RANKED, lambda: self.stuck))]
         if self._stored is not None:
             await self._stored.look()
             tasks.append(asyncio.create_task(self._stored.follow()))
-        for service in ("", SERVICE):
+        for service in RANKED:
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         tasks.append(asyncio.create_task(watch(self._observer, self._watched)))
         on_ready(bound)
@@ -170,6 +174,11 @@ class Server:
         return Watched(self._manifest, lambda: self._servicer.queue, self._answers,
                        (lambda: follower.lag) if follower else None, (lambda: stored.state) if stored else None,
                        self._counter_state if self._counters else None)
+
+    @property
+    def stuck(self) -> float:
+        """Seconds in which no request has been ranked because all that rank hang; else 0."""
+        return self._servicer.stuck
 
     def _counter_state(self) -> CounterState:
         return self._counters.state if self._counters else NO_COUNTERS
@@ -212,7 +221,7 @@ class Server:
         await self._take_in()
         await self._server.stop(GRACE_SECONDS)
         self._catalog.close()
-        self._servicer.close()
+        self._servicer.close(GRACE_SECONDS)
         self._events.close()
         if self._counters is not None:
             self._counters.close()
@@ -228,8 +237,7 @@ class Server:
 
 
 def run(
-    folder: Path, settings: ServerSettings, on_ready: Callable[[LoadedBundle, int], None],
-    gate: Callable[[], None] | None = None,
+    folder: Path, settings: ServerSettings, on_ready: OnReady, gate: Callable[[], None] | None = None,
 ) -> None:
     """Loads, checks parity, warms up, passes the `gate` where there is one, serves. One intra-op thread: more of them
     stall beside a busy neighbour. Kernels that a host has not compiled yet are compiled before anybody waits."""
@@ -252,12 +260,12 @@ def run(
 
 async def _serve(
     bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None, catalogue: Catalogue | None,
-    on_ready: Callable[[LoadedBundle, int], None], gate: Callable[[], None] | None,
+    on_ready: OnReady, gate: Callable[[], None] | None,
 ) -> None:
     def ready(port: int) -> None:
         log.info("serving %s, published %.0f s ago, on %s", bundle.version, bundle_age(bundle.manifest),
                  address(settings.host, port))
-        on_ready(bundle, port)
+        on_ready(bundle, port, lambda: server.stuck)
 
     server = Server(bundle, settings, answers, catalogue)
     if gate is not None:

@@ -115,6 +115,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self._engine.waiting, self._engine.queue_age
 
     @property
+    def stuck(self) -> float:
+        """Seconds in which no request has been ranked because all that rank hang; else 0."""
+        return self._engine.stuck
+
+    @property
     def lulls(self) -> Lulls:
         """When no request is computed."""
         return self._engine.lulls
@@ -272,10 +277,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         except NoPlace as error:
             raise Overloaded(str(error)) from None
 
-    def close(self) -> None:
-        """Waits for the request that is being ranked."""
+    def close(self, seconds: float | None = None) -> None:
+        """Waits for the request that is being ranked, so long at most."""
         self._large.close()
-        self._engine.close()
+        self._engine.close(seconds)
 
 
 def named_tenant(context: grpc.aio.ServicerContext) -> str:

@@ -25,19 +25,28 @@ class BundleSource(Protocol):
 
 
 class BundleSearch:
-    """`begin` starts a search where none is under way; `take` hands over what one has found, once."""
+    """`begin` starts a search where none is under way; `take` hands over what one has found, once. `error` is what the
+    last one ended with, None where it went well."""
 
     def __init__(self, source: BundleSource) -> None:
         self._source = source
         self._thread: threading.Thread | None = None
         self._found: ServedBundle | None = None
         self._refused: dict[str, float] = {}
+        self.error: Exception | None = None
 
-    def begin(self, served: str) -> None:
-        """Looks for another version than `served`."""
-        if self._found is None and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=self._look, args=(served,), name="bundle-search", daemon=True)
-            self._thread.start()
+    @property
+    def under_way(self) -> bool:
+        """It may be fetching."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self, served: str = "") -> None:
+        """Looks for another version than `served`. What was found and not taken is let go where the source names it no
+        longer. Raises RuntimeError where the system gives no thread."""
+        if not self.under_way:
+            thread = threading.Thread(target=self._look, args=(served,), name="bundle-search", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def take(self) -> ServedBundle | None:
         found, self._found = self._found, None
@@ -50,26 +59,27 @@ class BundleSearch:
     def _is_refused(self, version: str) -> bool:
         return time.monotonic() < self._refused.get(version, 0.0)
 
-    def first(self) -> ServedBundle | None:
-        """What the source names now, in the caller's own thread. Raises what the source raises."""
-        version = self._source.latest()
-        return None if version is None else ServedBundle(version=version, folder=self._source.fetch(version))
-
     def _look(self, served: str) -> None:
         """Of low priority: fetching a bundle takes about a second of a core, which those that serve need."""
         step_back()
-        version = None
+        version, error = None, None
         try:
             version = self._source.latest()
             if version is None or version == served or self._is_refused(version):
-                return
-            self._found = ServedBundle(version=version, folder=self._source.fetch(version))
-        except Exception as error:
-            if version is None:
+                self._found = None
+            elif self._found is None or self._found.version != version:
+                self._found = None
+                self._found = ServedBundle(version=version, folder=self._source.fetch(version))
+        except Exception as raised:
+            error = raised
+            if not served:  # nothing is served yet: who begins decides what it means
+                pass
+            elif version is None:
                 log.warning("the registry cannot be asked: %s", sentence(error))
-                return
-            log.error("refused %s, %s is served on: %s", version, served, sentence(error))
-            self.refuse(version)
+            else:
+                log.error("refused %s, %s is served on: %s", version, served, sentence(error))
+                self.refuse(version)
+        self.error = error
 
 
 def sentence(error: Exception) -> str:

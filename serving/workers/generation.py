@@ -1,8 +1,9 @@
 """The workers that serve one bundle on one port: started together, listening one after the other, kept alive.
 
 Where others serve meanwhile, a fourth of them load at a time, at least one: all at once would take the caches, and the
-memory's bandwidth, from those that answer. A worker that dies, or whose event loop does not answer, is replaced, after
-a pause that doubles with every death up to half a minute and is forgotten after a minute of health.
+memory's bandwidth, from those that answer. A worker that dies, whose event loop does not answer, or whose threads all
+hang, is replaced, after a pause that doubles with every death up to half a minute and is forgotten after a minute of
+health.
 """
 
 from __future__ import annotations
@@ -22,20 +23,26 @@ SHORTEST_PAUSE, LONGEST_PAUSE, HEALTHY_SECONDS = 0.2, 30.0, 60.0
 STOP_SECONDS = 15.0
 QUARTER = 4  # a coming generation loads in so many turns
 SILENCE = 3  # deaths that one worker without an answer counts for
+PROBATION_SECONDS = 60.0  # that all its workers have to serve in one go
 log = logging.getLogger("sluice.serving")
 
 
 class Generation:
-    """`deaths` counts those since the start; a worker that was silent counts for SILENCE of them. `beside` others that
-    serve, workers are begun in turns."""
+    """`deaths` counts those since the start; a worker that was silent counts for SILENCE of them. It is `proven` once
+    all its workers have served for PROBATION_SECONDS. `beside` others that serve, workers are begun in turns. Raises
+    OSError or RuntimeError where the system gives no process, and leaves none behind."""
 
     def __init__(
         self, version: str, settings: WorkerSettings, count: int, listeners: Listeners, beside: bool = False
     ) -> None:
         self.version, self._settings, self._listeners = version, settings, listeners
         self._count, self._at_once = count, max(count // QUARTER, 1) if beside else count
-        self.workers = [WorkerProcess(settings) for _ in range(self._at_once)]
-        self.serving_since, self.deaths = 0.0, 0
+        self.workers, self.deaths, self.proven = list[WorkerProcess](), 0, False
+        try:
+            self.workers += (WorkerProcess(settings) for _ in range(self._at_once))
+        except (OSError, RuntimeError):
+            self.kill()
+            raise
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
         self._pinged = 0.0
 
@@ -46,6 +53,11 @@ class Generation:
     @property
     def serving(self) -> bool:
         return len(self.workers) == self._count and all(worker.ready and worker.alive for worker in self.workers)
+
+    @property
+    def refused(self) -> bool:
+        """A worker has said that the bundle cannot be served, and has not just died."""
+        return any(worker.refused for worker in self.workers)
 
     @property
     def connections(self) -> int:
@@ -74,8 +86,8 @@ class Generation:
         self._ask()
         for place, worker in enumerate(self.workers):
             if worker.alive and time.monotonic() > _patience(worker):
-                log.error("worker %d of %s has not answered for %.0f s and is ended", worker.pid, self.version,
-                          time.monotonic() - worker.heard)
+                log.error("worker %d of %s has not answered, or ranked anything, for %.0f s and is ended", worker.pid,
+                          self.version, time.monotonic() - worker.heard)
                 self.deaths += SILENCE - 1
                 worker.kill()
             if not worker.alive and revive:
@@ -84,6 +96,8 @@ class Generation:
                 self._listeners.begin(worker)
             elif time.monotonic() > worker.began + HEALTHY_SECONDS:
                 self._pauses[place] = SHORTEST_PAUSE
+        self.proven = self.proven or (
+            self.serving and time.monotonic() > max(worker.ready_at for worker in self.workers) + PROBATION_SECONDS)
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
         """All together."""
@@ -114,6 +128,7 @@ class Generation:
                       self.version, self.workers[place].end)
         if now >= self._next_start[place]:
             self.workers[place].kill()
+            self._next_start[place] = now + self._pauses[place]  # it is tried again then, where none can be had now
             self.workers[place] = WorkerProcess(self._settings)
             self._next_start[place] = 0.0
 

@@ -19,11 +19,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import BundleError
 from serving.access.doors import NO_DOORS, Doors
 from serving.server.port_takeover import reserved
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
+from serving.workers.first_start import first_bundle, first_generation
 from serving.workers.generation import Generation
 from serving.workers.levelling import Order, ordered
 from serving.workers.listeners import Listeners
@@ -33,7 +33,7 @@ from serving.workers.worker_process import WorkerProcess
 TICK_SECONDS = 0.05
 DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
-PROBATION_SECONDS, PROBATION_DEATHS = 60.0, 3  # per worker
+PROBATION_DEATHS = 3  # per worker
 QUIET_SECONDS = 1.1  # without callers, told twice, before workers are ended
 ORDER_SECONDS = 0.1  # in which a worker has followed an order
 log = logging.getLogger("sluice.serving")
@@ -83,16 +83,15 @@ class Supervisor:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._stop.set())
         with reserved(self._settings.host, self._settings.port) as port, contextlib.closing(self):
-            self._port = port
-            first = self._first_bundle()
-            self._current = self._generation(first)
-            while not self._current.serving:
-                if self._stop.wait(TICK_SECONDS):
-                    return
-                if why := self._current.advance():
-                    raise BundleError(why)
+            self._port, last = port, self._cache.last_served() if self._cache else None
+            first = first_bundle(self._search, last, self._stop)
+            if first is None:
+                return
+            self._current = first_generation(first, last, self._generation, self._search.refuse, self._stop)
+            if self._current is None:
+                return
             self._serves(self._current)
-            on_ready(first.version, port)
+            on_ready(self._current.version, port)
             self._watch()
 
     def close(self) -> None:
@@ -102,20 +101,6 @@ class Supervisor:
             thread.start()
         for thread in threads:
             thread.join()
-
-    def _first_bundle(self) -> ServedBundle:
-        """What the source names; where it cannot be asked, what was served last."""
-        try:
-            first = self._search.first()
-        except Exception as error:
-            last = self._cache.last_served() if self._cache else None
-            if last is None:
-                raise error if isinstance(error, BundleError) else BundleError(sentence(error)) from error
-            log.warning("the registry cannot be asked (%s): %s is served, as before", sentence(error), last.version)
-            return last
-        if first is None:
-            raise BundleError("the registry names no such bundle; register and promote one first")
-        return first
 
     def _generation(self, bundle: ServedBundle, beside: bool = False) -> Generation:
         settings = self._settings
@@ -129,11 +114,11 @@ class Supervisor:
         while not self._stop.wait(TICK_SECONDS):
             try:
                 self._tick()
+                if time.monotonic() >= next_poll and self._current is not None:
+                    next_poll = time.monotonic() + self._settings.poll_seconds
+                    self._search.begin(self._current.version)
             except Exception as error:  # whatever it is, the workers go on, and so does their supervisor
                 log.error("the supervisor stumbled and goes on: %s", sentence(error), exc_info=error)
-            if time.monotonic() >= next_poll and self._current is not None:
-                self._search.begin(self._current.version)
-                next_poll = time.monotonic() + self._settings.poll_seconds
 
     def _tick(self) -> None:
         current = self._current
@@ -173,7 +158,6 @@ class Supervisor:
         self._serves(fresh)
 
     def _serves(self, generation: Generation) -> None:
-        generation.serving_since = time.monotonic()
         if self._cache is None:
             return
         try:
@@ -183,7 +167,8 @@ class Supervisor:
                       generation.version, sentence(error))
             return
         before = [self._before.folder] if self._before else []
-        self._cache.clean(generation.folder, *before)
+        if not self._search.under_way:  # it may be fetching; what is too much then goes with the next change
+            self._cache.clean(generation.folder, *before)
 
     def _leave(self, old: Generation) -> None:
         """Ends the workers of a generation that nobody calls any more, or that is not left in time."""
@@ -224,9 +209,8 @@ class Supervisor:
 
     def _roll_back(self, current: Generation) -> None:
         """To the bundle before, where the workers of a fresh one keep dying."""
-        young = time.monotonic() < current.serving_since + PROBATION_SECONDS
-        before = self._before
-        if before is None or not young or self._coming or current.deaths < PROBATION_DEATHS * len(current.workers):
+        before, enough = self._before, PROBATION_DEATHS * len(current.workers)
+        if before is None or current.proven or self._coming or current.deaths < enough:
             return
         log.error("the workers of %s keep dying; back to %s", current.version, before.version)
         self._search.refuse(current.version)

@@ -4,7 +4,7 @@ standard output `WorkerReport`s, one a line. It begins in serving/workers/worker
     {"loaded": true}         parity holds, it is warm and waits for the order to listen
     {"ready": VERSION}       it listens
     {"refused": SENTENCE}    the bundle cannot be served; the process ends
-    {"pong": N, ...}         its event loop turns
+    {"pong": N, ...}         its event loop turns, and what ranks is not stuck
 
 What else this process prints goes to standard error. It stops when its standard input closes, so that no worker
 outlives its supervisor.
@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from contracts.behind_others import behind_others
 from contracts.logs import log_to_stderr
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
+STUCK_SECONDS = 1.0  # longer than any run that goes on beside hanging ones
 log = logging.getLogger("sluice.serving")
 
 
@@ -52,6 +53,7 @@ class Orders:
         self._reports, self._port = reports, port
         self._listen = threading.Event()
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.stuck: Callable[[], float] = float
 
     def start(self) -> None:
         threading.Thread(target=self._follow, args=(_lines(),), name="supervisor", daemon=True).start()
@@ -84,7 +86,8 @@ class Orders:
     def _pong(self, number: int) -> None:
         from serving.server.port_takeover import connections
 
-        self._reports.send(WorkerReport(pong=number, connections=connections(self._port)))
+        if self.stuck() < STUCK_SECONDS:  # one in which every thread hangs answers nobody, and is as good as dead
+            self._reports.send(WorkerReport(pong=number, connections=connections(self._port)))
 
 
 def _lines() -> Iterable[bytes]:
@@ -104,18 +107,18 @@ def main(argument: str) -> int:
     orders = Orders(reports, told.port)
     orders.start()
     behind_others(lambda: import_module("serving.server.server"))  # two seconds of a core, which others need
-    from contracts.bundle.bundle import Manifest
     from contracts.errors import SluiceError
+    from serving.bundle.loaded_bundle import LoadedBundle
     from serving.server.server import ServerSettings, run
 
-    def ready(manifest: Manifest, _: int) -> None:
-        orders.loop = asyncio.get_running_loop()
-        reports.send(WorkerReport(ready=manifest.version))
+    def ready(bundle: LoadedBundle, _: int, stuck: Callable[[], float]) -> None:
+        orders.loop, orders.stuck = asyncio.get_running_loop(), stuck
+        reports.send(WorkerReport(ready=bundle.version))
 
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
                               told.fresh, told.user_store, told.event_stream)
     try:
-        run(told.folder, settings, lambda bundle, port: ready(bundle.manifest, port), orders.wait_to_listen)
+        run(told.folder, settings, ready, orders.wait_to_listen)
     except SluiceError as error:
         reports.send(WorkerReport(refused=str(error)))
         return error.exit_code

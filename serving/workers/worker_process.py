@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import subprocess
 import sys
@@ -17,10 +18,12 @@ from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSet
 
 class WorkerProcess:
     """Loading begins at once, in a process of its own. `loaded`, `ready`, `refused` and `connections` are what it has
-    last said; `heard` when, by the monotonic clock."""
+    last said; `heard` when, by the monotonic clock, `ready_at` since when it has been ready. Raises OSError or
+    RuntimeError where the system gives no process, or no thread to listen to one."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.began = self.heard = time.monotonic()
+        self.ready_at = math.inf
         self.loaded, self.ready, self.refused, self.connections = False, False, "", 0
         self.told_to_listen, self._pings = False, 0
         self._process = subprocess.Popen(
@@ -29,7 +32,12 @@ class WorkerProcess:
             env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        try:
+            self._listener.start()
+        except RuntimeError:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     @property
     def pid(self) -> int:
@@ -104,6 +112,7 @@ class WorkerProcess:
                 continue
             self.heard = time.monotonic()
             self.loaded = self.loaded or report.loaded
-            self.ready = self.ready or report.ready is not None
+            if report.ready is not None and not self.ready:
+                self.ready, self.ready_at = True, self.heard
             self.refused = report.refused or self.refused
             self.connections = report.connections if report.pong else self.connections

@@ -165,7 +165,7 @@ def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:
 
     settings = ServerSettings(host=told.host, port=told.port, answers=told.answers, doors=told.doors,
                               fresh=told.fresh, user_store=told.user_store, event_stream=told.event_stream)
-    run(folder, settings, lambda loaded, bound: ready(loaded.version, told.host, bound))
+    run(folder, settings, lambda loaded, bound, _: ready(loaded.version, told.host, bound))
 
 
 def serve_shared(folder: Path, settings: SupervisorSettings, follow: bool, ready: Ready) -> None:
@@ -188,8 +188,8 @@ def serve_alias(
 ) -> None:
     """Until a signal. Bundles are kept in a folder that outlives the server.
 
-    MLflow would ask a silent registry for four minutes; the supervisor asks again by itself, so that a start without
-    the registry is a matter of seconds.
+    MLflow would ask a silent registry for four minutes; the supervisor asks again by itself, and waits for it ten
+    seconds at the start where something was served last (serving/workers/first_start.py).
     """
     for name, value in REGISTRY_PATIENCE.items():
         os.environ.setdefault(name, value)

@@ -1,4 +1,5 @@
-"""Health says what is served, and turns only the log's own service when answers cannot be written."""
+"""Health says what is served, turns only the log's own service when answers cannot be written, and the others when
+nothing is ranked."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from serving.access.gate import Gate
 from serving.access.new_token import entry
 from serving.proto import sluice_pb2_grpc
 from serving.response_log.response_log import ResponseLog
+from serving.server import bundle_health
 from serving.server.bundle_health import MOST_WATCHING, RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
 from tests.serving.in_process_server import InProcessServer
 from tests.serving.logged_responses import NOON, response
@@ -68,6 +70,36 @@ def status_becomes(stub: health_pb2_grpc.HealthStub, wanted: int) -> dict[str, s
             return dict(call.trailing_metadata())
         time.sleep(0.02)
     pytest.fail(f"the status did not become {wanted}")
+
+
+def test_what_ranks_is_not_serving_while_all_of_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And serves again once something moves; the log's service stays as it is."""
+    monkeypatch.setattr(bundle_health, "WATCH_SECONDS", 0.02)
+    stuck, health = [0.0], BundleHealth(MANIFEST, None)
+
+    async def becomes(stub: health_pb2_grpc.HealthStub, wanted: int, service: str = "shop") -> None:
+        asked = health_pb2.HealthCheckRequest(service=service)
+        while (await stub.Check(asked, timeout=5)).status != wanted:
+            await asyncio.sleep(0.02)
+
+    async def drive() -> None:
+        server = grpc.aio.server()
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        for service in ("shop", RESPONSE_LOG_SERVICE):
+            await health.set(service, SERVING)
+        watching = asyncio.create_task(health.watch_ranking(["shop"], lambda: stuck[0]))
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub = health_pb2_grpc.HealthStub(channel)
+            for seconds, wanted in ((0.0, SERVING), (60.0, NOT_SERVING), (0.0, SERVING)):
+                stuck[0] = seconds
+                await asyncio.wait_for(becomes(stub, wanted), 20)
+                await becomes(stub, SERVING, RESPONSE_LOG_SERVICE)
+        watching.cancel()
+        await server.stop(None)
+
+    asyncio.run(drive())
 
 
 def test_so_many_watch_of_one_caller_and_no_more_until_one_leaves(tmp_path: Path) -> None:

@@ -209,6 +209,40 @@ def test_without_a_spare_the_queue_waits_for_what_hangs(funnel: Funnel, monkeypa
     run(ask())
 
 
+def test_it_is_stuck_while_all_that_rank_hang(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And says since when; each answer has come in time all the same."""
+    monkeypatch.setattr("serving.server.engine.SPARES", 1)
+    let, now = threading.Event(), [100.0]
+
+    async def ask() -> None:
+        made = Engine(funnel, 64, 1000.0, RESERVE, clock=lambda: now[0])
+        for _ in range(2):
+            assert made.stuck == 0.0
+            assert await asyncio.wait_for(made.submit(HangingRun(Deadline(0.1), let), ""), WAIT) == "salvaged"
+        now[0] += 7.0
+        assert made.stuck == 7.0
+        let.set()
+        while made.stuck:
+            await asyncio.sleep(0.01)
+        assert made.free
+        made.close()
+
+    run(ask())
+
+
+def test_what_hangs_is_not_waited_for_beyond_the_grace(funnel: Funnel) -> None:
+    let = threading.Event()
+
+    async def ask() -> None:
+        made = Engine(funnel, 64, 1000.0, RESERVE)
+        assert await asyncio.wait_for(made.submit(HangingRun(Deadline(0.1), let), ""), WAIT) == "salvaged"
+        made.close(0.1)
+        let.set()
+        made.close()
+
+    run(ask())
+
+
 class BriefRun:
     """Takes so many seconds by `clock`, and says whether the loop's thread has done it."""
 

@@ -116,3 +116,35 @@ def test_a_slow_download_holds_up_nobody() -> None:
 @pytest.mark.parametrize(("error", "said"), [(ValueError("a\nb"), "a"), (ValueError(), "ValueError")])
 def test_a_sentence_for_every_error(error: Exception, said: str) -> None:
     assert sentence(error) == said
+
+
+def test_what_was_found_and_not_taken_is_let_go_when_the_source_names_it_no_longer() -> None:
+    shelf = Shelf()
+    shelf.version, search = "shop-2", BundleSearch(shelf)
+    looked(search)
+    shelf.version = "shop-1"
+    looked(search)
+    assert search.take() is None
+    for version in ("shop-2", "shop-3"):
+        shelf.version = version
+        looked(search)
+    assert search.take() == ServedBundle(version="shop-3", folder=Path("shop-3"))
+
+
+def looked(search: BundleSearch) -> None:
+    search.begin("shop-1")
+    end = time.monotonic() + 20
+    while search.under_way:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_at_the_start_it_tells_the_error_and_refuses_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    shelf.broken_store, search = OSError("full"), BundleSearch(shelf)
+    assert found(search, "") is None
+    assert search.error is shelf.broken_store
+    assert not caplog.text
+    shelf.broken_store = None
+    assert found(search, "") is not None
+    assert search.error is None
