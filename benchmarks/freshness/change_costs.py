@@ -91,8 +91,9 @@ class Worker:
     """The items of a bundle, and the store that it follows in `folder`."""
 
     def __init__(self, bundle: Path, folder: Path) -> None:
-        self.fresh, self._folder = FreshBundle(LoadedBundle.load(bundle, check_parity=False), bundle), folder
-        self.funnel, self.store, self.timed = Funnel(self.fresh.bundle), ChangeStore(folder), Timed()
+        self._folder, self.store, self.timed = folder, ChangeStore(folder), Timed()
+        self.fresh = FreshBundle(LoadedBundle.load(bundle, check_parity=False), bundle, self.store.numbers_of)
+        self.funnel = Funnel(self.fresh.bundle)
         self._applied = 0
 
     def take(self, changes: Sequence[Change]) -> None:

@@ -23,8 +23,10 @@ class Catalogue:
     where the store cannot be opened."""
 
     def __init__(self, loaded: LoadedBundle, bundle_folder: Path, folder: Path) -> None:
-        self.fresh = FreshBundle(loaded, bundle_folder)
-        self.follower, self._store, self._read = Follower(self.fresh, folder), ChangeStore(folder), ChangeStore(folder)
+        followed = ChangeStore(folder)
+        self.fresh = FreshBundle(loaded, bundle_folder, followed.numbers_of)
+        self.follower = Follower(self.fresh, followed)
+        self._store, self._read = ChangeStore(folder), ChangeStore(folder)
         self.follower.catch_up()
         self.writing = ThreadPoolExecutor(1, "catalogue-write", name_thread)
         self.reading = ThreadPoolExecutor(1, "catalogue-read", name_thread)

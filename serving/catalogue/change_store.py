@@ -6,6 +6,7 @@ with the items that ever changed and not with the changes, and who follows the n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,8 @@ CREATE TABLE IF NOT EXISTS changes (
 ) STRICT;
 """
 STORED = "SELECT version FROM changes WHERE item = ? AND kind = ?"
+OF_ITEMS = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes "
+            "WHERE kind IN ('bid', 'stock') AND item IN (SELECT value FROM json_each(?))")
 PUT = "INSERT OR REPLACE INTO changes (item, kind, version, event_time, arrived, value) VALUES (?, ?, ?, ?, ?, ?)"
 AFTER = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes WHERE sequence > ? "
          "ORDER BY sequence LIMIT ?")
@@ -64,7 +67,13 @@ class ChangeStore:
 
     def after(self, sequence: int, most: int) -> list[tuple[int, Change]]:
         """The first changes beyond a sequence number, in their order."""
-        rows = self._database.execute(AFTER, (sequence, most)).fetchall()
+        return self._found(AFTER, sequence, most)
+
+    def numbers_of(self, items: Sequence[str]) -> list[Change]:
+        """Their bids and stock."""
+        return [change for _, change in self._found(OF_ITEMS, json.dumps(items))]
+
+    def _found(self, query: str, *asked: object) -> list[tuple[int, Change]]:
         return [(number, Change(item=item, kind=kind, version=version, event_time=event_time, arrived=arrived,
                                 value=value))
-                for number, item, kind, version, event_time, arrived, value in rows]
+                for number, item, kind, version, event_time, arrived, value in self._database.execute(query, asked)]

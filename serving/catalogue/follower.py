@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
@@ -48,12 +47,12 @@ def turns(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 
 class Follower:
-    """Of one bundle's items. `catch_up` first, then `start`; `applied` is the last sequence number that is shown.
-    `lulls` are those of the requests that are answered from it; `visible_p99` seconds go from a change's arrival to
-    its being shown."""
+    """Of one bundle's items, by the `store`, which it closes. `catch_up` first, then `start`; `applied` is the last
+    sequence number that is shown. `lulls` are those of the requests that are answered from it; `visible_p99` seconds go
+    from a change's arrival to its being shown."""
 
-    def __init__(self, fresh: FreshBundle, folder: Path) -> None:
-        self._fresh, self._store, self.lulls = fresh, ChangeStore(folder), Lulls()
+    def __init__(self, fresh: FreshBundle, store: ChangeStore) -> None:
+        self._fresh, self._store, self.lulls = fresh, store, Lulls()
         self.applied, self.failure, self._current = 0, "", time.monotonic()
         self._recalls: deque[float] = deque(maxlen=QUERIES)
         self._delays: deque[float] = deque(maxlen=LATEST)

@@ -15,7 +15,7 @@ knows.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -41,15 +41,16 @@ from serving.changing_index.changing_index import ChangingIndex
 from serving.request.query import ContextValue
 
 LEAST_ROOM = 65_536
-MOST_WAITING = LEAST_ROOM  # bids and stock of items that the bundle does not have
+NumbersOf = Callable[[Sequence[str]], Sequence[Change]]
 log = logging.getLogger("sluice.serving")
 
 
 class FreshBundle:
-    """`bundle` is what is to be served in place of the one loaded from `folder`; one thread applies changes."""
+    """`bundle` is what is to be served in place of the one loaded from `folder`; one thread applies changes. Bids and
+    stock of items that the bundle does not know are let pass, and asked of `numbers_of` when such an item comes."""
 
-    def __init__(self, loaded: LoadedBundle, folder: Path) -> None:
-        self._loaded, self._encoder = loaded, ItemEncoder(loaded)
+    def __init__(self, loaded: LoadedBundle, folder: Path, numbers_of: NumbersOf = lambda items: ()) -> None:
+        self._loaded, self._encoder, self._numbers_of = loaded, ItemEncoder(loaded), numbers_of
         self.items = GrowingItems(loaded.items, max(LEAST_ROOM, len(loaded.items)))
         size, width = self.items.size, loaded.item_vectors.shape[1]
         vectors = with_room(loaded.index.vectors, size)
@@ -60,7 +61,6 @@ class FreshBundle:
         self._created = loaded.settings.retrieve.created_field
         self._changed = np.zeros(size, dtype=bool)
         self._present, self._stock = np.arange(size) < self.items.count, np.full(size, np.nan)
-        self._waiting: dict[tuple[str, str], float] = {}
         known = loaded.manifest.metrics.data_until if loaded.manifest.metrics else None
         self._known_until = round(known.timestamp() * 1e6) if known else -1
         self.bundle = replace(
@@ -103,8 +103,9 @@ class FreshBundle:
             self.index.merge()
         described = [change for change in changes if change.kind == "item" and not change.withdraws]
         self._withdraw([change.item for change in changes if change.withdraws])
+        new = self._new([change.item for change in described])
         self._describe([change for change in described if not self._knows_better(change)])
-        self._return([change.item for change in described])
+        self._return([change.item for change in described], new)
         self._set_bids([change for change in changes if change.kind == "bid" and not self._knows_better(change)])
         self._set_stock({change.item: change.number for change in changes if change.kind == "stock"})
 
@@ -123,15 +124,20 @@ class FreshBundle:
         self._present[rows] = False
         self._show(rows)
 
-    def _return(self, items: Sequence[str]) -> None:
-        """Described items are shown, unless none is left."""
+    def _return(self, items: Sequence[str], new: Sequence[str]) -> None:
+        """Described items are shown, unless none is left; of `new` ones, what was said before they came."""
         rows = self._rows(items)
         self._present[rows] = True
         self._show(rows)
-        for kind, set_ in (("bid", self._write_bids), ("stock", self._set_stock)):
-            waiting = {item: self._waiting.pop((kind, item)) for item in items if (kind, item) in self._waiting}
-            if waiting:
-                set_(waiting)
+        if new:
+            said = self._numbers_of(new)
+            self._write_bids({change.item: change.number for change in said if change.kind == "bid"})
+            self._set_stock({change.item: change.number for change in said if change.kind == "stock"})
+
+    def _new(self, items: Sequence[str]) -> Sequence[str]:
+        """Those without a row."""
+        rows = self.items.rows(list(items)).tolist() if items else []
+        return list(dict.fromkeys(item for item, row in zip(items, rows, strict=True) if row < 0))
 
     def _show(self, rows: np.ndarray) -> None:
         self.index.show(rows, self._present[rows] & ~(self._stock[rows] <= 0))
@@ -156,11 +162,10 @@ class FreshBundle:
 
     def _with_room(self, changes: Sequence[Change]) -> Sequence[Change]:
         """Those of items that have a row or can have one."""
-        rows = self.items.rows([change.item for change in changes]).tolist() if changes else []
-        new = dict.fromkeys(change.item for change, row in zip(changes, rows, strict=True) if row < 0)
+        new = self._new([change.item for change in changes])
         if len(new) <= self.items.room:
             return changes
-        left_out = set(list(new)[self.items.room :])
+        left_out = set(new[self.items.room :])
         log.error("%d new items cannot be shown: beside this bundle there is room for %d, and it is used; publish a "
                   "bundle that knows them", len(left_out), self.items.added + self.items.room)
         return [change for change in changes if change.item not in left_out]
@@ -209,26 +214,21 @@ class FreshBundle:
     def _write_bids(self, bids: dict[str, float]) -> None:
         if self.bundle.bids is None or not bids:
             return
-        rows, values = self._placed("bid", bids)
+        rows, values = self._placed(bids)
         self.bundle.bids[rows] = values
         self._numbers[BID].put(rows)
         self.index.set_column(rows, self._bid_column, self._log_bids(values))
 
     def _set_stock(self, stock: dict[str, float]) -> None:
-        rows, values = self._placed("stock", stock)
+        rows, values = self._placed(stock)
         self._stock[rows] = values
         self._numbers[STOCK].put(rows)
         self._show(rows)
 
-    def _placed(self, kind: str, numbers: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and values; an item without a row may get one later."""
+    def _placed(self, numbers: dict[str, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and values of items that have a row."""
         rows = self.items.rows(list(numbers)).astype(np.int64) if numbers else np.empty(0, dtype=np.int64)
         found = rows >= 0
-        self._waiting |= {(kind, item): number for (item, number), has in zip(numbers.items(), found.tolist(),
-                                                                              strict=True) if not has}
-        if len(self._waiting) > MOST_WAITING:
-            log.error("bids and stock of %d unknown items wait for them; the oldest are let go", len(self._waiting))
-            self._waiting = dict(list(self._waiting.items())[len(self._waiting) // 2:])
         return rows[found], np.array(list(numbers.values()), dtype=np.float64)[found]
 
     def _log_bids(self, bids: np.ndarray) -> np.ndarray:

@@ -59,7 +59,9 @@ class ChangingIndex:
         return len(self.snapshot.rows)
 
     def show(self, rows: np.ndarray, shown: np.ndarray) -> None:
-        self._shown.put(rows, shown)
+        """Whether each of the items may be found."""
+        with self._lock:  # a merge takes the sets meanwhile
+            self._shown.put(rows, shown)
 
     def put(self, rows: np.ndarray) -> None:
         """Items whose vectors are other ones now."""

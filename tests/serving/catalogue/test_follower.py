@@ -38,7 +38,7 @@ def test_what_was_stored_is_shown_first_and_what_comes_later_too(
     with closing(ChangeStore(tmp_path)) as store:
         store.record([withdrawal("i05")])
         fresh = FreshBundle(loaded, bundle_folder)
-        with closing(Follower(fresh, tmp_path)) as follower:
+        with closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
             follower.catch_up()
             assert (fresh.hidden_items, follower.applied) == (1, 1)
             assert follower.visible_p99 == 0.0
@@ -54,7 +54,7 @@ def test_a_failure_is_told_and_passes(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fresh = FreshBundle(loaded, bundle_folder)
-    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
         with monkeypatch.context() as patch:
             patch.setattr(fresh, "write", lambda changes: dict[str, int]()["x" * 10_000])
             follower.start()
@@ -74,7 +74,7 @@ def test_a_merge_that_fails_is_told_and_tried_again(
     merge, outcomes = fresh.index.merge, [False, False]
     monkeypatch.setattr(following, "MERGE_AT", 1)
     monkeypatch.setattr(fresh.index, "merge", lambda: merge() if not outcomes else 1 / int(outcomes.pop()))
-    with closing(ChangeStore(tmp_path)), closing(Follower(fresh, tmp_path)) as follower:
+    with closing(ChangeStore(tmp_path)), closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
         follower.start()
         until(lambda: fresh.index.merges == 1)
     assert caplog.text.count("changes of items are not merged") == 1
@@ -94,7 +94,7 @@ def test_changes_are_written_in_turns_and_shown_at_once(
         hidden.append(fresh.hidden_items)
 
     monkeypatch.setattr(fresh, "write", noted)
-    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
         gone = [loaded.items.key(row) for row in range(3)]
         store.record([withdrawal(item) for item in [*gone, *(f"unknown{n}" for n in range(count - 3))]])
         follower.start()
@@ -122,7 +122,7 @@ def test_changes_wait_for_a_merge_of_low_priority_where_there_is_no_room(
 
     monkeypatch.setattr(fresh.index, "merge", noted)
     monkeypatch.setattr(fresh, "write", lambda changes: put(np.array([int(one.item[1:]) % count for one in changes])))
-    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
         follower.start()
         store.record([withdrawal(f"i{number}") for number in range(12 * room)])
         until(lambda: follower.applied == 12 * room)
@@ -145,7 +145,7 @@ def test_changes_wait_for_a_lull_of_requests_and_not_for_ever(
 ) -> None:
     fresh, lulls = FreshBundle(loaded, bundle_folder), Lulls()
     lulls.ends()
-    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, tmp_path)) as follower:
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
         follower.lulls = lulls
         follower.start()
         store.record([withdrawal("i05")])

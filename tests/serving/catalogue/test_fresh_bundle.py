@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
+from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.fresh_bundle import LEAST_ROOM, FreshBundle
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
@@ -179,13 +181,24 @@ def test_new_items_beyond_the_room_are_left_out_in_one_line(
     assert (len(caplog.records), fresh.items.added) == (2, 4)
 
 
-def test_of_stock_of_unknown_items_as_much_waits_as_items_may_come(fresh: FreshBundle) -> None:
-    unknown = ["first", *(f"x{number}" for number in range(LEAST_ROOM)), "last"]
-    for begin in range(0, len(unknown), 2000):
-        fresh.apply([change(item, "stock", 0) for item in unknown[begin : begin + 2000]])
-    fresh.apply([change("first", "item", {}), change("last", "item", {})])
-    assert fresh.hidden_items == 1
-    assert "last" not in shown(fresh, candidates=("last", "i05"))
+def test_what_was_said_of_an_item_before_it_came_holds_however_long_ago(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    """Its stock and its bid, with more said of others meanwhile than items may come."""
+    with closing(ChangeStore(tmp_path)) as store:
+        fresh = FreshBundle(loaded, bundle_folder, store.numbers_of)
+        unknown = ["first", *(f"x{number}" for number in range(LEAST_ROOM)), "last"]
+        said = [change("first", "bid", 3.0), *(change(item, "stock", 0) for item in unknown)]
+        said += [change("i05", "bid", 9.0), change("sold", "bid", 5.0)]
+        store.record(said)
+        for begin in range(0, len(said), 2000):
+            fresh.apply(said[begin : begin + 2000])
+        fresh.apply([change(item, "item", {}) for item in ("first", "last", "sold")])
+        assert fresh.hidden_items == 2
+        assert not {"first", "last"} & set(shown(fresh, candidates=("first", "last", "sold", "i05")))
+        fresh.apply([change("first", "stock", 1)])
+        rows = fresh.items.rows(["first", "sold", "last", "i05"])
+        assert fresh.bundle.bids[rows].tolist() == [3.0, 5.0, 0.0, 9.0]  # type: ignore[index]
 
 
 def test_requests_go_on_with_items_of_all_kinds_in_their_history(fresh: FreshBundle) -> None:
