@@ -40,8 +40,8 @@ Change = Callable[[Batch], Batch]
 
 @dataclass(frozen=True)
 class FitResult:
-    """`history`: one entry per epoch; `seconds` with evaluation, `rows_per_second` without; `position_bias` [positions]
-    in logits, empty where nothing learns it."""
+    """`history`: one entry per epoch; `seconds` with evaluation, `rows_per_second` without, both of this process, which
+    may have taken the run up from another one; `position_bias` [positions] in logits, empty where nothing learns it."""
 
     history: list[EpochFigures]
     best_epoch: int
@@ -99,7 +99,7 @@ class Loop:
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,
         bias: PositionBias | None, kept: RunCheckpoint | None,
     ) -> FitResult:
-        begin, spent = time.perf_counter(), 0.0
+        begin, spent, trained = time.perf_counter(), 0.0, 0.0
         best = BestWeights(self.loss, kept.folder.parent if kept else None)
         past = RunState(self.loss, self.optimisers, self.world).take_up(kept, best.weights, self.seed)
         history = [*past.history]
@@ -111,7 +111,7 @@ class Loop:
             start = time.perf_counter()
             reached = self._train(train, now, on_batch, kept, best.weights)
             seconds = time.perf_counter() - start
-            spent += seconds
+            spent, trained = spent + seconds, trained + 1 - self._done(now, train)
             entry = self._figures(epoch, reached.mean, validation, start)
             if kept:
                 self._keep_after_validation(kept, reached, best.weights)
@@ -128,7 +128,11 @@ class Loop:
         self.optimisers.restore()
         self.loss.cpu().eval()
         values = bias.values().tolist() if bias else []
-        return FitResult(history, best.epoch, time.perf_counter() - begin, train.rows * len(history) / spent, values)
+        return FitResult(history, best.epoch, time.perf_counter() - begin, train.rows * trained / spent, values)
+
+    def _done(self, now: Progress, train: ExampleSet) -> float:
+        """Share of the epoch that an earlier process has trained."""
+        return min(now.batch * self.settings.batch_rows(train.rows) / train.rows, 1.0)
 
     def _train(
         self, train: ExampleSet, now: Progress, on_batch: OnBatch | None, kept: RunCheckpoint | None,
@@ -154,7 +158,7 @@ class Loop:
             seconds=time.perf_counter() - start)
 
     def _evaluate(self, examples: ExampleSet) -> Validated:
-        return evaluated(self.loss, examples, self.settings.monitor, self.world, self.device, self.half)
+        return evaluated(self.loss, examples, self.settings.monitor, self.world, self.device)
 
     def _score(self, entry: EpochFigures) -> float:
         found = Validated(entry.validation_loss, entry.validation_auc, entry.validation_gauc)

@@ -27,15 +27,15 @@ def loss_of(loss: nn.Module, batch: Batch, half: bool) -> tuple[Tensor, int]:
 
 @torch.no_grad()
 def evaluated(
-    loss: nn.Module, examples: ExampleSet, monitor: Monitor, world: World, device: torch.device, half: bool,
+    loss: nn.Module, examples: ExampleSet, monitor: Monitor, world: World, device: torch.device,
 ) -> Validated:
-    """The same in every process; AUC and GAUC where clicks are what is learned."""
+    """The same in every process, in float32, as scores are served; AUC and GAUC where clicks are what is learned."""
     loss.eval()
     total, count = torch.zeros((), dtype=torch.float64, device=device), 0.0
     seen: list[tuple[Tensor, Tensor, Tensor]] = []
     size = ON_CPU if device.type == "cpu" and isinstance(loss, ClickLoss) else BATCH
     for batch, mine in _dealt(examples.batches(size), world):
-        value, terms = loss_of(loss, batch.pinned(device).to(device), half)
+        value, terms = loss_of(loss, batch.pinned(device).to(device), half=False)
         if not mine:
             continue
         total, count = total + value, count + terms

@@ -1,8 +1,8 @@
 """One trial: a model trained with the settings that the search wants to know about, as `sluice train` would train it.
 
 Its score is that of its best epoch on half 0 of the validation window. Half 1 is read for one purpose: logits of the
-configured settings and of trials that are the best so far are kept, by which the gain is found in the end. The test
-window is not opened.
+configured settings and of trials that are the best so far, or level with it, are kept, by which the gain is found in
+the end. The test window is not opened.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Objective:
             network, self._train, self._stopping, settings, task.seed, positions=task.spec.positions,
             on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time())
         leader = best(trial.study)
-        if CONFIGURED in trial.user_attrs or leader is None or watch.best > (leader.value or 0.0):
+        if CONFIGURED in trial.user_attrs or leader is None or watch.best >= (leader.value or 0.0):
             shown = fitting.predict(network, self._unseen) + position_logit(self._unseen, fit.position_bias)
             save_array(logits_file(task.folder, trial.number), shown.astype(np.float32))
         return watch.best

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from models.distributed.run_checkpoint import FORMAT, KEPT, PROGRESS, STOP, Prog
 from models.distributed.world import ALONE, World
 from models.examples.batches import ExampleSet
 from models.networks import registry
-from models.training import fitting
+from models.training import fitting, loop
 from tests import small_disk
 
 Leave = Callable[..., None]
@@ -84,6 +85,24 @@ def test_a_sigterm_during_validation_is_heard(
     weights, done = finish(tmp_path / "kept")
     assert done[0] == 1
     equal(weights, alone[1])
+
+
+def test_the_rate_of_a_run_taken_up_is_of_what_it_has_trained_itself(
+    leave: Leave, item_world: Any, spec: FeatureSpec, exact_settings: Train, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By a clock on which each epoch takes a second: the epochs of before, and what they had of this one, count not."""
+    with contextlib.suppress(SluiceError):
+        leave(tmp_path / "kept", lambda: os.kill(os.getpid(), signal.SIGTERM))  # after batch 6 of epoch 2
+    ticks, done = itertools.count(), list[int]()
+    monkeypatch.setattr(loop.time, "perf_counter", lambda: float(next(ticks)))
+    train, validation = (ExampleSet(part.folder, spec) for part in (item_world.train, item_world.validation))
+    found = fitting.fit(registry.build("dnn", spec, exact_settings), train, validation, exact_settings, 1, positions=4,
+                        on_batch=lambda batch, batches: done.append(batches),
+                        kept=RunCheckpoint(tmp_path / "kept", 3600.0, {"run": "1"}, resume=True))
+    assert len(found.history) == 1 + -(-len(done) // done[0])
+    assert found.rows_per_second == pytest.approx(train.rows * (len(done) / done[0]) / (len(found.history) - 1),
+                                                  rel=0.02)  # the last batch is a smaller one
 
 
 def test_a_new_start_takes_nothing_up(leave: Leave, finish: Finish, alone: Any, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def network(item_world: Any, spec: FeatureSpec, settings: Train) -> Any:
 
 
 def test_loss_and_auc_are_those_of_the_logits(network: Any, item_world: Any, auc: Any) -> None:
-    found = evaluated(ClickLoss(network, PositionBias(0)), item_world.validation, "auc", ALONE, CPU, half=False)
+    found = evaluated(ClickLoss(network, PositionBias(0)), item_world.validation, "auc", ALONE, CPU)
     logits, labels = fitting.predict(network, item_world.validation), item_world.validation.column("_label")
     assert found.loss == pytest.approx(np.mean(np.logaddexp(0.0, logits) - labels * logits), rel=1e-5)
     assert found.auc == pytest.approx(auc(labels, logits), abs=1e-6)

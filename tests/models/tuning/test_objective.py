@@ -33,6 +33,17 @@ def test_a_trial_scores_its_best_epoch_and_keeps_the_logits_of_the_other_half(ma
     assert np.isfinite(logits).all()
 
 
+def test_of_two_that_are_level_both_logits_are_kept(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The best is the one with the smaller number, whichever of them ends first."""
+    monkeypatch.setattr(objective.search_space, "with_settings", lambda train, values: train)
+    task = make_task()
+    trials = run(task, 3).trials
+    level = [trial.number for trial in trials if trial.value == trials[0].value]
+    assert level[0] == 0
+    assert len(level) > 1
+    assert all(objective.logits_file(task.folder, number).exists() for number in level)
+
+
 def test_halves_share_no_user(make_task: MakeTask) -> None:
     task = make_task()
     users = [set(half(task.out, task.spec, number).column("_user")) for number in (0, 1)]
