@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from contracts.artifacts import (
     BID,
+    BID_AT,
     CLICKS,
     ITEM,
     PUBLISHED_AT,
@@ -139,7 +140,8 @@ class _SideTable:
         key = _key(self.side)
         also = [BID] if self.side == "item" and BID in self.columns.log.names else []
         totals = [count_at(measure, moment).alias(name) for name, measure in TOTALS.items()]
-        counts = [*self.history.counts_of(key, moment), *(totals if self.side == "item" else [])]
+        said = [F.max(F.when(F.col(BID).isNotNull(), F.col(AT))).alias(BID_AT)] if also else []
+        counts = [*self.history.counts_of(key, moment), *(totals if self.side == "item" else []), *said]
         keyed = latest_attributes(known.frame, table, key, self.attributes(), also, counts)
         keyed = keyed.withColumn(AT, F.lit(moment).cast("bigint"))
         wide = self.history.add_at(keyed, known, clock, moment, key)
@@ -152,7 +154,8 @@ class _SideTable:
             extra = [RECENT_ITEMS, *beside]
         static = [column.alias(name) for name, column in self._static().items()]
         published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
-        return wide.select(key, *also, *static, *self.history.names(clock), *extra, published_at)
+        bid = [*also, BID_AT] if also else []
+        return wide.select(key, *bid, *static, *self.history.names(clock), *extra, published_at)
 
     def _beside(self) -> dict[str, Column]:
         times = {RECENT_TIMES: F.col(CLICKED_AT)} if self.config.retrieve.event_times else {}

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from contracts.artifacts import (
     BID,
+    BID_AT,
     CALIBRATION,
     CLICKS,
     ITEM,
@@ -45,7 +46,7 @@ from serving.assembly.trained_parity import check_as_trained
 from serving.bundle import filter_column, item_index, number_column, parity
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import FeatureStore
-from serving.bundle.loaded_bundle import ITEM_PART, PRERANK, RETRIEVAL, TABLES
+from serving.bundle.loaded_bundle import BID_TIMES, ITEM_PART, NEVER, PRERANK, RETRIEVAL, TABLES
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.bundle.raw_columns import column
 from serving.bundle.scoring_bundle import PARITY, RANK
@@ -85,7 +86,7 @@ def _with_items(
     """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
     spec = encoder.spec
     report("tables of users and items")
-    kept = [*settings.retrieve.item_columns, SHOWN, CLICKS, BID]
+    kept = [*settings.retrieve.item_columns, SHOWN, CLICKS, BID, BID_AT]
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items, settings.retrieve)
     report("pre-ranker")
@@ -213,6 +214,7 @@ def _retrieval_parts(
     if spec.has_bid:
         bids = _bids(raw, out.online_items)
         save_array(build / TABLES / "items_bid.npy", bids)
+        save_array(build / TABLES / BID_TIMES, column(raw, BID_AT, out.online_items).fill_null(NEVER).to_numpy())
         vectors = item_index.with_bids(vectors, bids, settings.train.temperature)
     save_array(folder / "vectors.npy", vectors)
     index = item_index.build(vectors, settings.retrieve, seed)

@@ -3,7 +3,7 @@
     feature_spec.json, vocabularies/, settings.json; event_features.json where events can be recorded, reference.json of
                 what drift is held against (contracts/bundle/reference.py) unless the bundle is of an earlier release
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
-                popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy, group_COUNTER.npy
+                items_bid_at.npy, popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy, group_COUNTER.npy
                 what is told of recent items: serving/histories/recent_events.py
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
@@ -50,6 +50,7 @@ from serving.histories.recent_events import EventTables
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
 ITEM_PART = "item_part.npy"
+BID_TIMES, NEVER = "items_bid_at.npy", -1
 SAMPLED, GAP = 64, 1e-4  # rows of the items' part that are computed again at load, and how far they may be off
 
 
@@ -91,7 +92,8 @@ class LoadedBundle(ScoringBundle):
     Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
     and `changed` bool [I] which are not as the bundle had them. `live` inputs (serving/item_counters) stand for those
     of `items` where items are ranked, and nowhere else. `groups` int32 [I] by counter are items that are counted
-    together, -1 of none. `told`: what encoders read of recent items beside them.
+    together, -1 of none. `told`: what encoders read of recent items beside them. `bid_times` int64 [I]: of when the
+    bids are, in microseconds, NEVER of an item that no impression had a bid of; None in bundles of before.
     """
 
     users: FeatureStore
@@ -118,6 +120,7 @@ class LoadedBundle(ScoringBundle):
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     reference: Reference | None = None
     told: EventTables | None = None
+    bid_times: np.ndarray | None = None
 
     @classmethod
     def read(cls, folder: Path, manifest: Manifest, check_parity: bool) -> Self:
@@ -134,10 +137,12 @@ class LoadedBundle(ScoringBundle):
         items, events = FeatureStore.load(tables, "items"), EventFeatures.read(folder)
         told = recent_events.load(tables, settings.retrieve)
         bids = load_array(tables / "items_bid.npy") if spec.has_bid else None
+        dated = bids is not None and (tables / BID_TIMES).exists()  # not in bundles of before
         return cls(
             **{part.name: getattr(scoring, part.name) for part in fields(ScoringBundle)},
             users=FeatureStore.load(tables, "users"), items=items,
-            bids=bids, numbers=_numbers(tables, settings, bids),
+            bids=bids, bid_times=load_array(tables / BID_TIMES) if dated else None,
+            numbers=_numbers(tables, settings, bids),
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
             recent=load_array(tables / "users_recent.npy"), told=told,
             towers=load_towers(retrieval / "towers.safetensors", spec, train),

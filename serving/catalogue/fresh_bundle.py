@@ -7,9 +7,9 @@
     stock               none left: not shown
 
 The bundle's file is not written. A request under way while an item changes may see old inputs of it beside its new
-vector; it is one item of one request. What a bundle of later data knows better is left as the bundle has it: bids and
-descriptions of its own items that are not newer than its data. That an item was withdrawn, or has run out, no bundle
-knows.
+vector; it is one item of one request. What a bundle of later data knows better is left as the bundle has it:
+descriptions of its own items that are not newer than its data, and bids that are not newer than the impression that its
+own bid is of. That an item was withdrawn, or has run out, no bundle knows.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ class FreshBundle:
         self.index.publish()
 
     def _knows_better(self, change: Change) -> bool:
-        return change.event_time <= self._known_until and self._loaded.items.row(change.item) >= 0
+        row, times = self._loaded.items.row(change.item), self._loaded.bid_times
+        known = self._known_until if times is None or change.kind != "bid" else times[row]
+        return row >= 0 and change.event_time <= known
 
     def _withdraw(self, items: Sequence[str]) -> None:
         rows = self._rows(items)

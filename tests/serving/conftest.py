@@ -20,6 +20,7 @@ from torch import nn
 
 from contracts.artifacts import (
     BID,
+    BID_AT,
     CALIBRATION,
     ITEM,
     RECENT_ITEMS,
@@ -143,6 +144,7 @@ def make_market(config: Config, seed: int = 5) -> Market:
         "tags": [sorted(draw.choice(TAGS, draw.integers(0, 4), replace=False).tolist()) for _ in range(ITEMS)],
         "price": [None if n == 11 else float(draw.uniform(0, 9)) for n in range(ITEMS)],
         BID: draw.uniform(0.2, 3.0, ITEMS).tolist(),
+        BID_AT: [*range(ITEMS)],
         BORN: [None if n == 13 else FIRST_BORN + 86_400 * n for n in range(ITEMS)],
     }
     users: dict[str, list[Any]] = {

@@ -79,6 +79,8 @@ def test_rows_hold_what_is_known_at_the_first_publish_after_the_log(spark: Spark
         "i1": (None, None, 4.0),
         "unseen": ("y", "t", None),
     }
+    at = {hours: (START + timedelta(hours=hours)).timestamp() * 1e6 for hours in (20, 23.5)}
+    assert {i: row["_bid_at"] for i, row in items.items()} == {"i0": at[23.5], "i1": at[20], "unseen": None}
     # The last impression of i0 is shown but its label is still open.
     assert {i: (row["_shown"], row["_clicks"]) for i, row in items.items()} == {
         "i0": (2, 1),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import BID, CLICKS, ITEM, SHOWN, TEST_LOGITS, Artifacts
+from contracts.artifacts import BID, BID_AT, CLICKS, ITEM, SHOWN, TEST_LOGITS, Artifacts
 from contracts.bundle.bundle import load_array, read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
@@ -19,7 +19,7 @@ from contracts.summaries.train import TrainSummary
 from models.evaluation.popularity_order import popularity_order
 from serving.assembly.assemble import assemble
 from serving.bundle.feature_store import FeatureStore
-from serving.bundle.loaded_bundle import TABLES, LoadedBundle
+from serving.bundle.loaded_bundle import BID_TIMES, NEVER, TABLES, LoadedBundle
 from tests.heard_progress import heard, names
 
 
@@ -98,7 +98,7 @@ def test_missing_part_names_the_step_to_run(
         assemble(market.config, trained_copy, tmp_path / "build")
 
 
-@pytest.mark.parametrize("column", ["_item", "category", "_bid", "_clicks"])
+@pytest.mark.parametrize("column", ["_item", "category", "_bid", "_bid_at", "_clicks"])
 def test_missing_item_column(market: Any, trained_copy: Artifacts, tmp_path: Path, column: str) -> None:
     path = trained_copy.online_items / "part-0.parquet"
     pq.write_table(pq.read_table(path).drop_columns([column]), path)
@@ -118,6 +118,20 @@ def test_an_item_without_a_bid_is_for_nothing(market: Any, trained_copy: Artifac
     assemble(market.config, trained_copy, tmp_path / "build")
     keys = FeatureStore.load(tmp_path / "build" / TABLES, "items")
     assert load_array(tmp_path / "build" / TABLES / "items_bid.npy")[keys.row(item)] == 0
+
+
+def test_when_each_bid_was_goes_along(market: Any, trained_copy: Artifacts, tmp_path: Path) -> None:
+    path = trained_copy.online_items / "part-0.parquet"
+    items = pq.read_table(path)
+    told = {str(key): 1_000_000 + number for number, key in enumerate(items[ITEM].to_pylist())}
+    never = str(items[ITEM][0].as_py())
+    told[never] = None  # type: ignore[assignment]
+    place = items.schema.get_field_index(BID_AT)
+    pq.write_table(items.set_column(place, items.schema.field(BID_AT), [[*told.values()]]), path)
+    assemble(market.config, trained_copy, tmp_path / "build")
+    keys = FeatureStore.load(tmp_path / "build" / TABLES, "items")
+    times = load_array(tmp_path / "build" / TABLES / BID_TIMES)
+    assert {key: times[keys.row(key)] for key in told} == told | {never: NEVER}
 
 
 def _bid_of_the_first(out: Artifacts, bid: float | None) -> str:
