@@ -6,7 +6,9 @@
 
 With few clicks a row and several epochs, a falling rate averages out the noise that a constant one keeps adding. A
 plateau needs no plan: training takes as many epochs as the data carry. One epoch that is no better may be chance, above
-all early and where epochs are short, so that a plateau is `patience` of them in a row.
+all early and where epochs are short, so that a plateau is `patience` of them in a row. An epoch whose loss is level with
+the least one counts half: nothing is overfitted yet, and networks have stood on a plateau for epochs before they found
+what the data hold.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ Schedule = Literal["plateau", "linear", "constant"]
 FALL = 0.1
 MOST_FALLS = 2  # below a hundredth of the rate weights stay where they are
 LEAST_GAIN = 1e-3  # of the loss: at a rate that has fallen it goes on shrinking a little for long
+LEVEL = 1e-3  # of the loss, above the least one
 Verdict = Literal["go on", "fall", "stop"]
 
 
@@ -28,7 +31,7 @@ def rate(learning_rate: float, schedule: Schedule, progress: float, falls: int) 
 
 
 class Patience:
-    """Counts epochs in a row without a better validation figure.
+    """Counts epochs in a row without a better validation figure, those of a level loss half.
 
     After `patience` of them a run of another schedule ends; on a plateau the rate falls, and the run ends if the next
     epoch is no better either, or at the plateau after MOST_FALLS. `falls` so far.
@@ -36,12 +39,13 @@ class Patience:
 
     def __init__(self, schedule: Schedule, patience: int) -> None:
         self.schedule, self.patience, self.falls = schedule, patience, 0
-        self._best, self._least, self._misses = -float("inf"), float("inf"), 0
+        self._best, self._least, self._misses = -float("inf"), float("inf"), 0.0
 
     def after(self, score: float, loss: float) -> Verdict:
         """The figures of an epoch: the larger score, or the smaller loss, the better."""
         better = score > self._best or loss < self._least * (1.0 - LEAST_GAIN)
-        self._misses = 0 if better else self._misses + 1
+        level = loss <= self._least * (1.0 + LEVEL)
+        self._misses = 0.0 if better else self._misses + (0.5 if level else 1.0)
         self._best, self._least = max(self._best, score), min(self._least, loss)
         if self._misses < self.patience:
             return "go on"
