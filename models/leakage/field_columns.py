@@ -2,7 +2,11 @@
 
     categorical             its ids; 0 and 1 (unknown) count as no value
     multi_valued, sequence  its ids, padded with 0
-    numeric, counter        1 + the bin of the value between QUANTILES quantiles of the sample; 0 where there is none
+    numeric, counter        1 + the bin of the value; 0 where there is none
+
+Numbers are cut so that no rare value hides among frequent ones: a value that is one of QUANTILES rows or more has a bin
+of its own, the others lie between QUANTILES quantiles of themselves, and what is beyond the outer ones is halved while
+halves have TAIL_ROWS rows. "0 unless clicked" is told from 0 however few the clicks are.
 
 Crosses and pair rates are left out: they say nothing that their parts do not say.
 """
@@ -18,6 +22,7 @@ from contracts.features.feature_spec import BLOCK_SIDES, PADDING, UNKNOWN, Featu
 from models.examples.example_files import ExampleFiles
 
 QUANTILES = 32
+TAIL_ROWS = 64  # of a bin in the tails: some twenty in each third of the sample
 LEFT_OUT = ("cross", "statistic")
 
 
@@ -77,12 +82,24 @@ def _column(field: FeatureField, values: np.ndarray, edges: np.ndarray | None) -
 def number_column(
     name: str, values: np.ndarray, edges: np.ndarray | None = None, own_count: bool = False
 ) -> FieldColumn:
-    """`values` [N], missing where not finite, in QUANTILES bins; at the quantiles of the values where no `edges` are
-    given."""
+    """`values` [N], missing where not finite; between `edges`, of the values themselves where none are given."""
     values = values.astype(np.float64)
     present = np.isfinite(values)
     if edges is None:
-        shares = np.arange(1, QUANTILES) / QUANTILES
-        edges = np.unique(np.quantile(values[present], shares)) if present.any() else np.empty(0)
+        edges = bin_edges(values[present])
     bins = np.searchsorted(edges, np.where(present, values, 0.0), side="right") + 1
     return FieldColumn(name, np.where(present, bins, 0)[:, None], len(edges) + 2, present, values, edges, own_count)
+
+
+def bin_edges(values: np.ndarray) -> np.ndarray:
+    """Ascending lower ends of all bins but the first, of finite `values` [N]: frequent values alone, others apart."""
+    found, counts = np.unique(values, return_counts=True)
+    often = counts * QUANTILES >= len(values)
+    others = np.repeat(found[~often], counts[~often])
+    shares = np.arange(1, QUANTILES) / QUANTILES
+    tail = 0.5 / QUANTILES
+    while tail * len(others) >= TAIL_ROWS:
+        shares = np.concatenate([[tail], shares, [1 - tail]])
+        tail /= 2
+    cuts = np.quantile(others, shares) if len(others) else np.empty(0)
+    return np.unique(np.concatenate([cuts, found[often], np.nextafter(found[often], np.inf)]))

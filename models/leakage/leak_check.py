@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from contracts.artifacts import Artifacts
+from contracts.artifacts import LABEL, Artifacts
 from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.progress import counted, report
@@ -31,6 +31,7 @@ from models.leakage.leak_profile import profile
 from models.leakage.leak_reasons import DOMINANT, reasons, standard_error
 
 TRAIN_ROWS, LATER_ROWS = 60_000, 20_000
+MOST_ROWS = 600_000  # of the sample of training, where one class is rare
 FEWEST = 20  # of each class in each third of the sample
 FEWEST_FIELDS = 3  # below, what one field knows alone is no wonder
 PLANTED, PLANTED_ERROR = "(planted)", 0.05
@@ -41,7 +42,8 @@ def check_for_leaks(config: Config, out: Artifacts) -> LeaksSummary:
     begin = time.perf_counter()
     spec = FeatureSpec.read(out.encoding)
     report("rows")
-    sample = read(ExampleFiles(out.examples("train")), spec, TRAIN_ROWS, config.seed)
+    training = ExampleFiles(out.examples("train"))
+    sample = read(training, spec, rows_wanted(training.column(LABEL)), config.seed)
     parts = _thirds(sample)
     found = _too_few(sample, parts)
     if found is None:
@@ -52,6 +54,12 @@ def check_for_leaks(config: Config, out: Artifacts) -> LeaksSummary:
     found = found.model_copy(update={"seconds": round(time.perf_counter() - begin, 3)})
     summary.write(out.leaks, found)
     return found
+
+
+def rows_wanted(label: np.ndarray) -> int:
+    """TRAIN_ROWS; more, up to MOST_ROWS, until a third holds twice FEWEST of the rarer class of `label` [N]."""
+    rarer = min(float(label.mean()), 1 - float(label.mean())) if len(label) else 0.0
+    return min(max(TRAIN_ROWS, int(6 * FEWEST / rarer)), MOST_ROWS) if rarer else TRAIN_ROWS
 
 
 def _thirds(sample: Sample) -> list[np.ndarray]:

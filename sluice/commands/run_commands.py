@@ -192,7 +192,10 @@ def train(
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
+    from contracts.summaries import summary
+    from contracts.summaries.leaks import LeaksSummary
     from sluice.release.warm_parent import WarmStartSource
+    from sluice.report.conclusion import too_good
     from sluice.report.tables import print_models
     from sluice.run import jobs
     from sluice.run.one_process import is_first, start_several
@@ -204,6 +207,9 @@ def train(
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     if is_first():
         print_models(result.models, console(), result.ranker_reason)
+        warning = too_good(result.models, result.ranker, summary.read(artifacts.leaks, LeaksSummary))
+        if warning:
+            console().print(warning, highlight=False, markup=False)
         show(result, as_json)
 
 

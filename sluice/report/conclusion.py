@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.run import RunSummary
 from contracts.summaries.train import RankerSummary
 
 TRIVIAL = ("popularity", "logistic_regression")  # by how little they know
 CHANCE = 0.5
+TOO_GOOD = 0.999  # validation AUC that no honest log of what people do allows
 
 
 def conclusion(run: RunSummary, config: str, out: str) -> list[str]:
@@ -16,7 +18,22 @@ def conclusion(run: RunSummary, config: str, out: str) -> list[str]:
     models = run.models or {}
     if run.ranker is None or run.ranker not in models:
         return []
-    return [_won(models, run.ranker), *_next(run, models[run.ranker], models, config, out)]
+    warning = too_good(models, run.ranker, run.leaks)
+    return [*([warning] if warning else []), _won(models, run.ranker),
+            *_next(run, models[run.ranker], models, config, out)]
+
+
+def too_good(models: Mapping[str, RankerSummary], ranker: str | None, leaks: LeaksSummary | None) -> str | None:
+    """A warning where the served model is hardly ever wrong on validation; with the field that says most alone."""
+    if ranker is None or ranker not in models or models[ranker].validation_auc < TOO_GOOD:
+        return None
+    told = f"WARNING: {ranker} has a validation AUC of {models[ranker].validation_auc:.4f}, too good to be true"
+    cure = "take out what is known only after the event, and run again, before you serve it"
+    if leaks is None or not leaks.fields:
+        return f"{told}: a field knows the label; {cure}."
+    name = max(leaks.fields, key=lambda field: leaks.fields[field].auc)
+    return (f"{told}: a field knows the label. Look first at {name!r}, which alone has {leaks.fields[name].auc:.4f}; "
+            f"{cure}.")
 
 
 def _won(models: Mapping[str, RankerSummary], ranker: str) -> str:

@@ -15,6 +15,7 @@ from contracts.summaries.train import ReliabilityCurve
 from serving.console.look import look, tables
 from sluice.report import plots
 from sluice.report.changes import changes
+from sluice.report.conclusion import too_good
 from sluice.report.gathered import gathered, missing, reliability_of
 from sluice.report.positives_alone import meaning
 from sluice.report.tables import MODEL_COLUMNS, figure, novelty_figures, novelty_slices
@@ -35,6 +36,7 @@ def write_report(folder: Path, since: Path | None = None) -> Path:
         slice_figures=novelty_figures(run.models or {}),
         missing=missing(run),
         positives_alone=meaning(run.features.drawn) if run.features and run.features.drawn else None,
+        too_good=too_good(run.models or {}, run.ranker, run.leaks),
         planted=run.crosses if isinstance(run.crosses, EvaluatedCrosses) else None,
         plots=drawn(run, reliability_of(folder, run.ranker)),
         leak_plots=leak_plots(run.leaks),

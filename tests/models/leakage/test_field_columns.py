@@ -8,7 +8,7 @@ import pytest
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet
-from models.leakage.field_columns import number_column, read
+from models.leakage.field_columns import QUANTILES, TAIL_ROWS, number_column, read
 
 
 @pytest.fixture
@@ -39,6 +39,35 @@ def test_numbers_are_cut_at_quantiles_and_missing_ones_are_no_value(examples: Ex
     assert price.values is not None
     order = np.argsort(price.values[price.present])
     assert (np.diff(price.codes[price.present, 0][order]) >= 0).all()
+
+
+@pytest.mark.parametrize("clicked", [5, 30, 800, 3000])
+def test_zero_unless_clicked_is_told_from_zero_however_rare_and_beside_missing_ones(clicked: int) -> None:
+    random = np.random.default_rng(clicked)
+    label = np.arange(20_000) < clicked
+    values = np.where(label, random.uniform(0.1, 9, 20_000), 0.0)
+    values[random.random(20_000) < 0.3] = np.nan
+    charged = number_column("charged", values)
+    codes, present = charged.codes[:, 0], charged.present
+    assert not set(codes[present & label]) & set(codes[present & ~label])
+    assert set(codes[present & ~label]) == {codes[np.flatnonzero(values == 0)[0]]}
+    assert (codes[~present] == 0).all()
+
+
+def test_every_frequent_value_is_alone_and_the_others_lie_between_them() -> None:
+    values = np.concatenate([np.repeat([-1.0, 0.0, 5.0], 1000), np.linspace(-0.9, 4.9, 90), np.linspace(6, 7, 90)])
+    codes = number_column("x", values).codes[:, 0]
+    for often in (-1.0, 0.0, 5.0):
+        assert len(set(codes[values == often])) == 1
+        assert not set(codes[values == often]) & set(codes[values != often])
+    assert (np.diff(codes[np.argsort(values, kind="stable")]) >= 0).all()
+
+
+def test_tails_are_cut_finer_as_long_as_their_bins_have_rows() -> None:
+    counts = np.bincount(number_column("x", np.random.default_rng(0).normal(size=60_000)).codes[:, 0])[1:]
+    assert counts.min() >= TAIL_ROWS - 2
+    assert max(counts[0], counts[-1]) < 4 * TAIL_ROWS
+    assert number_column("x", np.arange(900.0)).size == QUANTILES + 1  # too few for tails
 
 
 def test_a_later_sample_is_cut_at_the_same_edges(examples: ExampleSet, spec: FeatureSpec) -> None:

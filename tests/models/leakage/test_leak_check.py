@@ -16,7 +16,7 @@ from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.features.vocabulary import Vocabulary
 from contracts.summaries import summary
 from contracts.summaries.leaks import LeaksSummary
-from models.leakage.leak_check import check_for_leaks
+from models.leakage.leak_check import FEWEST, MOST_ROWS, TRAIN_ROWS, check_for_leaks, rows_wanted
 from tests.heard_progress import counts, heard, names
 
 DAYS, ROWS = 8, 6000
@@ -121,6 +121,26 @@ def test_each_leak_is_found_with_its_reason_and_its_picture(
     rates = [group.rate for group in entry.profile]
     assert sum(group.share for group in entry.profile) >= 0.999
     assert kind == "clock" or max(rates) > min(rates) + 0.2
+
+
+def test_a_number_that_is_zero_unless_clicked_is_a_near_copy_when_clicks_are_rare(tmp_path: Path, write: Any) -> None:
+    def charged(columns: dict[str, np.ndarray], label: np.ndarray, training: bool) -> None:
+        random = np.random.default_rng(5)
+        label[:] = random.random(len(label)) < 0.015
+        columns["duration"] = np.where(label > 0, random.gamma(2, 1, len(label)), 0.0)
+
+    found = check_for_leaks(config(), world(tmp_path, write, charged, rows=9000))
+    assert "near copy" in found.suspected["duration"].kinds
+    assert list(found.suspected) == ["duration"]
+
+
+def test_where_clicks_are_rare_more_rows_are_asked_for_up_to_a_limit() -> None:
+    often, seldom, hardly = (np.arange(200_000) % every == 0 for every in (30, 1000, 100_000))
+    assert rows_wanted(often) == TRAIN_ROWS
+    assert rows_wanted(seldom) * seldom.mean() / 3 == pytest.approx(2 * FEWEST)
+    assert rows_wanted(1.0 - seldom) == pytest.approx(rows_wanted(seldom), abs=1)
+    assert rows_wanted(hardly) == MOST_ROWS
+    assert rows_wanted(np.zeros(9)) == TRAIN_ROWS
 
 
 def test_without_times_nothing_is_said_about_time(tmp_path: Path, write: Any) -> None:

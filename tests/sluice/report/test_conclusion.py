@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from contracts.summaries.leaks import FieldFigures, LeaksSummary
 from contracts.summaries.run import RunSummary
-from sluice.report.conclusion import conclusion
+from sluice.report.conclusion import conclusion, too_good
 from tests.sluice.run_records import ranker
 
 
@@ -29,6 +30,17 @@ def test_what_is_no_gain_is_called_so() -> None:
     popular = told("popularity", popularity={"auc": 0.7}, logistic_regression={"auc": 0.695})
     assert not any("as good" in line for line in popular)  # what is served already costs less
     assert "nothing gains on it" in told("popularity", popularity={"auc": 0.6})[0]
+
+
+def test_what_is_too_good_to_be_true_comes_first_with_the_field_that_says_most() -> None:
+    first = told(dnn={"auc": 1.0, "validation_auc": 0.9993})[0]
+    assert first.startswith("WARNING: dnn has a validation AUC of 0.9993, too good to be true")
+    assert not any("WARNING" in line for line in told(dnn={"auc": 1.0, "validation_auc": 0.9985}))
+    quiet = FieldFigures(auc=0.6, standard_error=0.01, present_positive=1, present_negative=1)
+    leaks = LeaksSummary(fields={"age": quiet, "charged": quiet.model_copy(update={"auc": 0.9})}, suspected={})
+    named = too_good({"dnn": ranker(validation_auc=1.0)}, "dnn", leaks)
+    assert named is not None
+    assert "'charged', which alone has 0.9000" in named
 
 
 def test_a_test_window_unlike_validation_is_told() -> None:

@@ -57,6 +57,11 @@ def text_of(folder: Path) -> str:
     return write_report(folder).read_text(encoding="utf-8")
 
 
+def test_a_served_model_that_is_too_good_to_be_true_is_warned_of(tmp_path: Path) -> None:
+    summary.write(tmp_path, RunSummary(name="x", ranker="dnn", models={"dnn": records.ranker(validation_auc=1.0)}))
+    assert "too good to be true" in text_of(tmp_path)
+
+
 def test_a_log_of_positives_alone_is_explained(tmp_path: Path) -> None:
     drawn = DrawnRows(positives=9, negatives=36, newcomers=1, repeats=0, exhausted=0, items=5, per_positive=4,
                       popularity=0.0, written=())
