@@ -146,13 +146,27 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Callable[...,
     return decorate
 
 
-def opened(config: Path, out: Path | None) -> tuple[Config, Artifacts]:
-    """The configuration, and the output folder: out/NAME of the configuration where none is given."""
+def opened(config: Path, out: Path | None, writes: bool = False) -> tuple[Config, Artifacts]:
+    """The configuration, and the output folder: out/NAME of the configuration where none is given. A command that
+    `writes` there is the only one until it ends."""
     from contracts.artifacts import Artifacts
     from contracts.config.config import load
 
     loaded = load(config)
-    return loaded, Artifacts(out or Path("out") / loaded.name)
+    artifacts = Artifacts(out or Path("out") / loaded.name)
+    if writes:
+        hold(artifacts.out)
+    return loaded, artifacts
+
+
+def hold(out: Path) -> None:
+    """No other command writes to the folder until this one ends; of torchrun's processes the first speaks for all."""
+    from sluice.out_folder.one_writer import one_writer
+    from sluice.run.one_process import is_first
+
+    context = click.get_current_context()
+    if is_first():
+        context.with_resource(one_writer(out, context.info_name or ""))
 
 
 def console() -> Console:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from contracts.errors import ConfigError
-from sluice.commands.command import AsJson, command, console, local_folder, show
+from sluice.commands.command import AsJson, command, console, hold, local_folder, show
 
 
 class Preset(StrEnum):
@@ -49,10 +49,12 @@ def demo(
         if preset is not Preset.STANDARD:
             raise ConfigError("--fresh asks the demo in --out as it was made: make that by `sluice demo --preset "
                               f"{preset.value}`, then leave --preset out")
+        hold(out)
         show(run_fresh(out, events, console(), QUICK_HOUR if quick else None), as_json)
         return
     from sluice.demo.demo import require_sound, run_demo
 
+    hold(out)
     found = run_demo(out, events, keep_serving, console(), quick, preset.value)
     show(found, as_json)
     require_sound(found.serving, found.parity)

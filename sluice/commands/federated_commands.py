@@ -24,7 +24,7 @@ def federate(
     from sluice.report.tables import print_deployed, print_federated
     from sluice.run import jobs
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     if deployed:
         result = jobs.run_deployed(loaded, deployed, artifacts, console())
     else:

@@ -65,7 +65,7 @@ def run(
     from sluice.report.tables import print_models
     from sluice.run import jobs
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     result = jobs.run_all(loaded, data, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     print_models(result.models or {}, console(), result.train.ranker_reason if result.train else None)
     for sentence in conclusion(result, str(config), str(artifacts.out)):
@@ -97,7 +97,7 @@ def features(
     """
     from sluice.run import jobs
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=compare_engines is None)
     if compare_engines is not None:
         compare_on_engines(config, loaded, data, compare_engines, as_json)
         return
@@ -158,7 +158,7 @@ def crosses(
     from sluice.report.tables import print_crosses
     from sluice.run import jobs
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     result = jobs.run_crosses(loaded, artifacts, console(), seed, force, resume)
     print_crosses(result, console())
     show(result, as_json)
@@ -174,7 +174,7 @@ def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: As
     """
     from sluice.run import jobs
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     show(jobs.run_pretrain(loaded, artifacts, console(), seed), as_json)
 
 
@@ -200,7 +200,7 @@ def train(
     from sluice.run import jobs
     from sluice.run.one_process import is_first, start_several
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     if workers > 1:  # refused before they are started
         jobs.check_before_training(loaded, artifacts)
     start_several(workers, sys.argv[1:], (artifacts.out / "models", artifacts.channels))
@@ -233,7 +233,7 @@ def prerank(
     from sluice.report.tables import print_prerank
     from sluice.run import jobs
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     result = jobs.run_prerank(loaded, artifacts, console(), costs, seed, force)
     print_prerank(result, console())
     show(result, as_json)
@@ -272,7 +272,7 @@ def bundle(
     from contracts.bundle.delta import make
     from sluice.run.bundle_job import build_bundle
 
-    loaded, artifacts = opened(config, out)
+    loaded, artifacts = opened(config, out, writes=True)
     if delta is not None and delta.resolve() == artifacts.bundle.resolve():
         raise ConfigError(f"--delta {delta} is where the new bundle goes; give a copy of the one that hosts have")
     made = build_bundle(loaded, artifacts, console())

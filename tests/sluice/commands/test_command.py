@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,20 @@ def test_an_object_store_is_refused_as_the_place_of_results_in_one_sentence(addr
         assert found.exit_code == 2
         assert f"{address} is the address of an object store" in " ".join(found.output.split())
     assert CliRunner().invoke(app, ["demo", "--out", address]).exit_code == 2
+
+
+def test_what_writes_is_refused_while_another_command_writes_there_and_what_reads_is_not(tmp_path):
+    code = ("import sys; from pathlib import Path; from sluice.out_folder.one_writer import one_writer\n"
+            "with one_writer(Path(sys.argv[1]), 'run'): print(flush=True); sys.stdin.read()")
+    config, out = str(EXAMPLES / "movielens_100k.toml"), ["--out", str(tmp_path)]
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        for name in ("run", "features", "crosses", "pretrain", "train", "prerank", "bundle", "federate", "demo"):
+            found = CliRunner().invoke(app, [name, *([] if name == "demo" else [config]), *out])
+            assert found.exit_code == 1
+            assert f"`sluice run` (process {holder.pid}) has been writing to {tmp_path} since" in found.output
+        assert "has been writing" not in CliRunner().invoke(app, ["quality", config, *out]).output
+        assert "has been writing" not in CliRunner().invoke(app, ["report", str(tmp_path)]).output
+    assert "has been writing" not in CliRunner().invoke(app, ["train", config, *out]).output
