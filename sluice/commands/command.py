@@ -121,13 +121,15 @@ class Command(TyperCommand):
 def command(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Makes a function a command of `sluice`; its name is the function's, blanks as "-", unless given.
 
-    A SluiceError becomes its one sentence and its exit code; of several processes one speaks.
+    A SluiceError becomes its one sentence and its exit code, as does what a file system refuses; of several processes
+    one speaks.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
         def reported(*args: Any, **kwargs: Any) -> None:
             from contracts.errors import SluiceError
+            from sluice.out_folder import file_trouble
             from sluice.run import final_error
 
             try:
@@ -137,8 +139,11 @@ def command(name: str | None = None, **settings: Any) -> Callable[[Callable[...,
                     typer.echo(f"sluice: {error}", err=True)
                 raise typer.Exit(error.exit_code) from None
             except Exception as error:
+                told = file_trouble.sentence(error, kwargs.get("out"))
                 if final_error.note(error, getattr(error, "exit_code", 1)):
-                    raise
+                    if told is None:
+                        raise
+                    typer.echo(f"sluice: {told}", err=True)
                 raise typer.Exit(1) from None
 
         return app.command(name, cls=Command, **settings)(reported)

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.errors import SluiceError
+from contracts.errors import ConfigError, SluiceError
 
 FILE = ".writer"
 HELD = "SLUICE_WRITES_TO"  # the folder that this process, or the one that started it, holds
@@ -27,14 +27,18 @@ _held: set[int] = set()
 @contextlib.contextmanager
 def one_writer(folder: Path, command: str) -> Iterator[None]:
     """Makes the folder where it is not there, and takes it away again where nothing was written. Raises SluiceError at
-    once, with who holds it, while another process is in the block; OSError where the folder cannot be written."""
+    once, with who holds it, while another process is in the block; ConfigError where nothing can be written there."""
     place, before = str(folder.resolve()), os.environ.get(HELD)
     if before == place:
         yield
         return
     made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = _locked(folder, command)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = _locked(folder, command)
+    except OSError as error:
+        raise ConfigError(f"nothing can be written to the output folder {folder}: {_why(folder, error)}; give another "
+                          "folder with --out") from None
     os.environ[HELD] = place
     try:
         yield
@@ -78,6 +82,11 @@ def _refusal(folder: Path, told: str) -> str:
     where = "" if holder["host"] == socket.gethostname() else f" on {holder['host']}"
     return (f"`sluice {holder['command']}` (process {holder['process']}{where}) has been writing to {folder} since "
             f"{holder['since']}, and two would mix their results: {cure}")
+
+
+def _why(folder: Path, error: OSError) -> str:
+    file = next((path for path in (folder, *folder.parents) if path.is_file()), None)
+    return f"{file} is a file" if file else (error.strerror or str(error)).lower()
 
 
 def _let_go(folder: Path, lock: int) -> None:

@@ -93,6 +93,19 @@ def test_a_job_without_its_input_exits_1_and_says_what_to_do(arguments, sentence
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("out", ["afile", "afile/x"])
+@pytest.mark.parametrize("name", ["run", "train", "demo", "tune"])
+def test_a_file_in_the_place_of_the_output_folder_is_said_in_one_sentence(name, out, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    (tmp_path / "afile").touch()
+    config = [] if name == "demo" else ["examples/movielens_100k.toml"]
+    done = sluice(name, *config, "--out", str(tmp_path / out))
+    assert done.exit_code in (1, 2)
+    assert "--out" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(("told", "found"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
 def test_threads_of_openmp_sleep_as_they_wait_unless_the_environment_says_otherwise(monkeypatch, told, found):
     monkeypatch.setattr(sys, "argv", ["sluice", "--version"])

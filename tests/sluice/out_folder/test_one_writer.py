@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import SluiceError
+from contracts.errors import ConfigError, SluiceError
 from sluice.out_folder.one_writer import FILE, HELD, one_writer
 
 HOLD = """
@@ -78,6 +78,15 @@ def test_what_the_holder_starts_is_not_locked_out(tmp_path: Path) -> None:
             pass
         assert (tmp_path / FILE).exists()
     assert HELD not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("out", "why"), [("afile", "/afile is a file"), ("afile/x/y", "/afile is a file"), ("/proc/x", "no such file")])
+def test_a_place_that_cannot_be_a_folder_is_refused_with_the_cure(tmp_path: Path, out: str, why: str) -> None:
+    (tmp_path / "afile").touch()
+    told = rf"output folder {tmp_path / out}: .*{why}.*; give another folder with --out"
+    with pytest.raises(ConfigError, match=told), one_writer(tmp_path / out, "run"):
+        pass
 
 
 def test_nothing_is_left_afterwards_not_even_a_folder_in_which_nothing_was_written(tmp_path: Path) -> None:
