@@ -66,7 +66,7 @@ class EscapedText:
 
     def _lines(self) -> bytes:
         """Whole lines, or all there is where a quoted value may hold a line's end."""
-        block = self._stream.read(-1 if self._multiline else BLOCK)
+        block = b"".join(iter(lambda: self._stream.read(BLOCK), b"")) if self._multiline else self._stream.read(BLOCK)
         self._ended = not block or self._multiline
         text = self._carried + block
         end = len(text) if self._ended else text.rfind(b"\n") + 1

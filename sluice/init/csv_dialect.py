@@ -80,7 +80,8 @@ def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
     blanks = sum(cell != cell.strip() for cell in cells) > 0.3 * len(cells)
     padded = separator != " " and (blanks or text.count(f"{separator} ") > 0.3 * text.count(separator))
     several_lines = any("\n" in cell for row in rows for cell in row)
-    return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, '""' in text, several_lines)
+    doubled = '""' in text or (several_lines and '\\"' not in text)  # RFC 4180, as what writes such cells does
+    return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, doubled, several_lines)
 
 
 def _check_first(rows: Sequence[list[str]], path: Path) -> None:

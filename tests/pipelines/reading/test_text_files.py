@@ -96,6 +96,12 @@ def test_a_quote_inside_quotes_is_doubled_where_it_is_the_escape(tmp_path: Path)
         staged(tmp_path / "other", text, ["a", "b"])
 
 
+@pytest.mark.parametrize("options", [{}, {"escape": '"'}])
+def test_a_field_of_several_lines_is_one_value(tmp_path: Path, options: dict[str, str]) -> None:
+    rows = staged(tmp_path, '"x\ny",1\nw,2\n', ["a", "b"], multiline="true", **options)
+    assert [(row["a"], row["b"], row[CORRUPT]) for row in rows] == [("x\ny", "1", None), ("w", "2", None)]
+
+
 @pytest.mark.parametrize(("field", "value"), [
     (r"a\b", r"a\b"), (r"\"q\"", r"\"q\""), (r'"a\"b"', 'a"b'), (r'"a\nb"', r"a\nb"), (r'"a\\b"', r"a\b"),
     (r'"a\\"', "a\\"), (r'a"b\c"d', r'a"b\c"d'), (r'"C:\tmp"', r"C:\tmp"), (r"a\\b", r"a\\b"), (r'"a\,b"', r"a\,b"),

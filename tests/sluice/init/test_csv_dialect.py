@@ -55,6 +55,8 @@ def test_latin_padding_and_doubled_quotes_are_passed_on_to_the_reader() -> None:
 def test_a_cell_may_hold_a_line_break() -> None:
     found = sniff(b'text,size\n"a\nb",1\nc,2\n', Path("t"))
     assert found.options(None)["multiLine"] == "true"
+    assert found.options(None)["escape"] == '"'  # further down a quote may be doubled
+    assert "escape" not in sniff(b'text,size\n"a\nb",1\n"c\\"d\\"e",2\n', Path("t")).options(None)
 
 
 @pytest.mark.parametrize("above", ["sep=;", "Report of sizes;;", "age;colour"])
