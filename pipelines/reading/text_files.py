@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import csv
 import glob
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -21,6 +23,7 @@ from contracts.errors import ConfigError, DataError, SchemaError
 from contracts.table_files import is_hidden
 from pipelines.engine.failures import nothing_to_read
 from pipelines.reading.csv_escapes import UNIT, EscapedText, OneCharacter
+from pipelines.reading.unclosed_quotes import FEWEST, swallowed_rows, too_long, unclosed
 
 CORRUPT = "_corrupt"  # the text of a record that does not fit the schema, else null
 CSV_OPTIONS = frozenset((
@@ -82,7 +85,7 @@ def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str,
     """Writes `folder` with the columns `names` as texts, and CORRUPT for a record of another number of fields.
 
     Raises SchemaError when a header names other columns, unless the option enforceSchema says that the schema does,
-    DataError where a file is not in the encoding of the options.
+    DataError where a file is not in the encoding of the options, or a quote that is not closed swallows rows.
     """
     folder.mkdir(parents=True)
     for number, file in enumerate(files):
@@ -93,6 +96,10 @@ def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str,
                 for batch in _records(file, names, options):
                     writer.write_batch(batch)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                if "straddling object" in str(error):
+                    with _lines(file, options) as lines:
+                        raise too_long(str(file), f"{BLOCK >> 20} MiB", lines, _separator(options),
+                                       _quoting(options)[0]) from None
                 if "UTF8" not in str(error) and not isinstance(error, UnicodeDecodeError):
                     raise
                 raise not_encoded(what, file, _encoding(options)) from None
@@ -130,10 +137,35 @@ def _records(file: Path, names: Sequence[str], options: Mapping[str, str]) -> It
                 raise
             return
         for batch in reader:
+            _check_closed(_long_texts(batch, _quoting(options)[0]), file, len(names), options)
             yield _marked(batch.filter(_no_comment(batch, comment)) if comment else batch)
+    _check_closed(misfits, file, len(names), options)
     if misfits:
         empty = [pa.nulls(len(misfits), pa.string()) for _ in names]
         yield pa.record_batch([*empty, pa.array(misfits, pa.string())], schema=_schema(names))
+
+
+def _long_texts(batch: pa.RecordBatch, quote: str) -> Iterator[str]:
+    """Values of so many lines that they might be rows, from their quote on."""
+    for column in batch.columns:
+        lines = pa.compute.count_substring(column, "\n")
+        if (pa.compute.max(lines).as_py() or 0) >= FEWEST:
+            yield from (quote + text for text in column.filter(pa.compute.greater_equal(lines, FEWEST)).to_pylist())
+
+
+def _check_closed(texts: Iterable[str], file: Path, fields: int, options: Mapping[str, str]) -> None:
+    """Raises DataError where one of the texts is many rows that a quote has made one."""
+    quote, _ = _quoting(options)
+    for text in texts:
+        rows = swallowed_rows(text, fields, _separator(options), quote)
+        if rows:
+            with _lines(file, options) as lines:
+                raise unclosed(str(file), text.splitlines()[0], rows, lines)
+
+
+def _lines(file: Path, options: Mapping[str, str]) -> io.TextIOWrapper:
+    stream = pa.input_stream(str(file), compression="detect")
+    return io.TextIOWrapper(stream, _encoding(options), errors="replace", newline="\n")
 
 
 def _no_comment(batch: pa.RecordBatch, comment: str) -> pa.Array:

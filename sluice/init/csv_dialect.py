@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from contracts.errors import DataError
+from pipelines.reading.unclosed_quotes import swallowed_rows, unclosed
 
 SEPARATORS = (",", ";", "\t", "|", "::", "\x01", "^", "~", " ")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$")
@@ -67,12 +68,13 @@ class Dialect:
 def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
     """`others`: further pieces of the file, for its encoding.
 
-    Raises DataError when no separator cuts the lines into equally many columns."""
+    Raises DataError when no separator cuts the lines into equally many columns, or a quote is not closed."""
     encoding = next((found for one in (piece, *others) if (found := _encoding(one)) != UTF_8), UTF_8)
     text = piece.decode(encoding, errors="replace")
     separator = _separator(text, path)
     rows = _split(text, separator)
     _check_first(rows, path)
+    _check_closed(rows, text, separator, path)
     header = _is_header(rows[0], rows[1 : SNIFFED + 1])
     names = [cell.strip() for cell in rows[0]] if header else [""] * len(rows[0])
     unique = _named(names)
@@ -92,6 +94,15 @@ def _check_first(rows: Sequence[list[str]], path: Path) -> None:
     if len(first) != width or title:
         raise DataError(f"{path}: its first line, {said[0][:60]!r}, is no line of a table of {width} columns: remove "
                         f"it, or write {width} names there")
+
+
+def _check_closed(rows: Sequence[list[str]], text: str, separator: str, path: Path) -> None:
+    """Raises DataError where a quote makes one value of many rows, so that the sample and the readers lose them."""
+    width = Counter(map(len, rows[:SNIFFED])).most_common(1)[0][0]
+    for cell in (cell for row in rows for cell in row if "\n" in cell):
+        swallowed = swallowed_rows(cell, width, separator)
+        if swallowed:
+            raise unclosed(str(path), f'"{cell.splitlines()[0]}', swallowed, StringIO(text, newline=""))
 
 
 def _encoding(piece: bytes) -> str:

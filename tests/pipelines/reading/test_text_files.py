@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import ConfigError, DataError, SchemaError
+from pipelines.reading import text_files
 from pipelines.reading.text_files import CORRUPT, CSV_OPTIONS, csv_names, files_at, known_options, stage_csv
 
 
@@ -100,6 +101,24 @@ def test_a_quote_inside_quotes_is_doubled_where_it_is_the_escape(tmp_path: Path)
 def test_a_field_of_several_lines_is_one_value(tmp_path: Path, options: dict[str, str]) -> None:
     rows = staged(tmp_path, '"x\ny",1\nw,2\n', ["a", "b"], multiline="true", **options)
     assert [(row["a"], row["b"], row[CORRUPT]) for row in rows] == [("x\ny", "1", None), ("w", "2", None)]
+
+
+@pytest.mark.parametrize("end", ["", '5,"q\n'])  # nothing closes the quote, or another stray one does
+@pytest.mark.parametrize("options", [{}, {"multiline": "true"}, {"multiline": "true", "escape": '"'}])
+def test_a_quote_that_swallows_rows_is_named_with_its_line(tmp_path: Path, options: dict[str, str], end: str) -> None:
+    text = "1,q\n" + '2,"q\n' + 40 * "3,q\n" + end + "4,q\n"
+    with pytest.raises(DataError, match=r"log\.csv: line 2 \('2?,?\"q'\) opens a quote .* 4\d rows"):
+        staged(tmp_path, text, ["a", "b"], **options)
+    assert len(staged(tmp_path / "as_it_is", text, ["a", "b"], quote="\x01", **options)) == text.count("\n")
+
+
+def test_a_quote_that_swallows_more_than_a_block_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "BLOCK", 1 << 12)
+    text = 2_000 * "1,q\n" + '2,"q\n' + 60_000 * "3,q\n"
+    with pytest.raises(DataError, match=r"log\.csv: line 2001 begins a record of more than .* double it"):
+        staged(tmp_path, text, ["a", "b"], multiline="true", escape='"')
 
 
 @pytest.mark.parametrize(("field", "value"), [

@@ -59,6 +59,12 @@ def test_a_cell_may_hold_a_line_break() -> None:
     assert "escape" not in sniff(b'text,size\n"a\nb",1\n"c\\"d\\"e",2\n', Path("t")).options(None)
 
 
+def test_a_quote_that_is_not_closed_is_named_with_its_line() -> None:
+    rows = 30 * "a,1,2\n"
+    with pytest.raises(DataError, match=r"t\.csv: line 32 .*opens a quote .* 30 rows behind it .* remove the quote"):
+        sniff(f'text,size,n\n{rows}b,"3,4\n{rows}'.encode(), Path("t.csv"))
+
+
 @pytest.mark.parametrize("above", ["sep=;", "Report of sizes;;", "age;colour"])
 def test_a_line_above_the_table_is_named_and_refused(above: str) -> None:
     with pytest.raises(DataError, match=f"its first line, '{above.split(';')[0]}.*remove it"):
