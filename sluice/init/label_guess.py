@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,8 @@ def guess_label(
         return _threshold(ratings[0])
     ends = [column for column in two if column in (columns[-1], columns[0])]
     if takes is not None:
-        return _positives_alone(*takes, ends[-1:])
+        _check_both_classes(column for column in columns if str(next(iter(column.distinct), "")).lower() not in YES)
+        return _positives_alone(*takes, columns, ends[-1:])
     if ends:
         place = "last" if ends[-1] is columns[-1] else "first"
         others = [column for column in two if column is not ends[-1]]
@@ -81,13 +82,20 @@ def guess_label(
     raise DataError(f"there is no label: no column has exactly two values, and none is named like a rating; {example}")
 
 
+def _check_both_classes(columns: Iterable[Column]) -> None:
+    """Raises DataError on a column that is named like a label and has one value."""
+    for column in columns:
+        if NAMES.match(column.plain) and len(column.distinct) == 1:
+            raise DataError(f"{column.name} is named like a label and is {str(column.known[0])!r} in every sampled row "
+                            "that has a value: both classes are needed; bring rows of the other one, take the column "
+                            "out of the file where it is no label, or say what is, with --label")
+
+
 def _check_named(columns: Sequence[Column]) -> None:
     """Raises DataError on a column that is named like a label and is none."""
+    _check_both_classes(columns)
     for column in columns:
         values = sorted(map(str, column.distinct))
-        if NAMES.match(column.plain) and len(values) == 1:
-            raise DataError(f"{column.name} is named like a label and is {values[0]!r} in every sampled row: both "
-                            "classes are needed")
         if NAMES.match(column.plain) and 2 < len(values) <= MOST_RATINGS:
             literal = values[-1] if column.type in ("integer", "number") else f"'{values[-1]}'"
             raise DataError(f"{column.name} is named like a label and has {len(values)} values ({', '.join(values)}): "
@@ -100,11 +108,13 @@ def _instead(others: Sequence[Column]) -> str:
     return f"; so has {names}: --label NAME takes another" if others else ""
 
 
-def _positives_alone(user: Column, item: Column, two: Sequence[Column]) -> Label:
+def _positives_alone(user: Column, item: Column, columns: Sequence[Column], two: Sequence[Column]) -> Label:
     pairs = list(zip(user.values, item.values, strict=True))
     again = 1 - len(set(pairs)) / len(pairs)
-    why = ("users, items and times, and no column named like a label or a rating: every row is taken as a positive; "
-           f"{again:.1%} of the sampled rows are of an item that the user has in another row, too"
+    named = [column.name for column in columns if NAMES.match(column.plain)]
+    but = f" of two values (there is {', '.join(named)})" if named else ""
+    why = (f"users, items and times, and no column named like a label or a rating{but}: every row is taken as a "
+           f"positive; {again:.1%} of the sampled rows are of an item that the user has in another row, too"
            + "".join(f"; --label {column.name} takes that column of two values instead" for column in two))
     return Label(None, frozenset(), None, why, repeat=again >= OFTEN)
 

@@ -62,6 +62,15 @@ def test_without_a_label_the_sentence_says_how_to_name_one(columns: list[Column]
         guess_label(columns, None)
 
 
+def test_a_label_of_one_class_is_refused_beside_users_and_items_unless_it_says_yes() -> None:
+    user, item = column("user", [1, 2] * 10), column("item", list(range(20)))
+    with pytest.raises(DataError, match=r"click is named like a label and is '0' in every sampled row .*; bring rows"):
+        guess_label([user, item, column("click", [0] * 20)], None, (user, item))
+    found = guess_label([user, item, column("click", [1] * 20)], None, (user, item))  # a log of clicks
+    assert found.expression is None
+    assert "of two values (there is click)" in found.why
+
+
 @pytest.mark.parametrize(
     ("wanted", "expression"), [("flag", "flag = 1"), ("size", "size >= 15"), ("size % 2 = 0", "size % 2 = 0")]
 )
