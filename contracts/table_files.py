@@ -1,9 +1,10 @@
-"""What all readers of a table's files agree on: which files of a folder are its, what a line of JSON holds, which
-types they read."""
+"""What all readers of a table's files agree on: which files of a folder are its, which of them a server landed, what a
+line of JSON holds, which types they read."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,16 @@ def is_hidden(within: Path) -> bool:
     """Whether a file, by its path within the folder, is a mark or lies among what tools keep for themselves: _SUCCESS,
     _delta_log, .ipynb_checkpoints; _key=value names a partition, as in Apache Spark."""
     return any(part[0] == "." or (part[0] == "_" and "=" not in part) for part in within.parts)
+
+
+def landed_name(first: int, last: int) -> str:
+    """Of a file of the recorded events numbered first to last."""
+    return f"{first:020}-{last:020}.parquet"
+
+
+def is_landed_name(name: str) -> bool:
+    """Whether a server landed the file: no other writer of tables names its files so."""
+    return re.fullmatch(r"\d{20}-\d{20}\.parquet", name) is not None
 
 
 def json_object(text: str) -> dict[str, Any] | None:

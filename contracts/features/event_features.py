@@ -51,8 +51,8 @@ class EventFeatures(Section):
         cls, config: Config, prior: float, published: datetime | None, columns: dict[str, ColumnType],
         item_columns: Collection[str] = (),
     ) -> EventFeatures:
-        """`columns` are those of the log that fields read, by their types; derived ones are left out. `item_columns`
-        are those of the items' table.
+        """`columns` are those of the log that fields read, by their types; those derived from the event's time are left
+        out. `item_columns` are those of the items' table.
 
         Raises ConfigError, with what is missing, where events could not be counted as the pipelines count them."""
         log, clicks = config.log, config.label.clicks
@@ -73,7 +73,7 @@ class EventFeatures(Section):
                        and field not in counters and set(field.by) <= set(item_columns))
         return cls(log=log, clicks=clicks, counters=counters, groups=groups, prior=prior,
                    fresh=config.features.publish_every == 0, published=published,
-                   columns={name: kind for name, kind in columns.items() if name not in log.derive},
+                   columns={name: kind for name, kind in columns.items() if name not in log.clock_columns},
                    events=config.retrieve.events)
 
     @property
@@ -98,8 +98,8 @@ class EventFeatures(Section):
 
     @property
     def readable(self) -> list[str]:
-        """Columns that an event may tell besides those of its roles."""
-        return sorted({*self.columns, *self.log.key, *self.clicks.on} - {*self.log.derive, None})
+        """Columns that an event may tell besides those of its roles; a derived one as fields read it."""
+        return sorted({*self.columns, *self.log.key, *self.clicks.on} - self.log.clock_columns)
 
     def column_type(self, name: str) -> ColumnType | None:
         """None of a column that nobody reads; keys that no field reads are text."""

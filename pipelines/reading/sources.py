@@ -21,7 +21,7 @@ from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.failures import explained, first_line, has_no_reader, nothing_to_read
 from pipelines.engine.session import is_local
-from pipelines.reading import json_files, pandas_types, text_files, text_types
+from pipelines.reading import json_files, landed, pandas_types, text_files, text_types
 from pipelines.reading.text_files import CORRUPT
 
 _TEXT_FORMATS = ("csv", "json")
@@ -29,7 +29,8 @@ _TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "en
 
 
 def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str = "log") -> DataFrame:
-    """Raw columns, derived columns, and CORRUPT. What is kept of the source is let go when `held` closes.
+    """Raw columns, derived columns, and CORRUPT; of events that a server landed in their own format, whatever the
+    source's. What is kept of the source is let go when `held` closes.
 
     Text is parsed once and kept: Apache Spark converts only the columns that a query reads, so that whether a row fits
     would otherwise differ from query to query; the embedded engine's own readers fail on a row that does not fit.
@@ -38,12 +39,16 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
     names an unknown column, ConfigError when an expression is no SQL, schema_ddl is no DDL, or an option of a text
     format is unknown to the embedded engine.
     """
+    is_landed = landed.is_landed(source, path, what)
+    source = landed.as_landed(source) if is_landed else source
     with explained(what, path):
         embedded_text = _is_text(source) and is_embedded(spark)
         load = _staged if embedded_text else _reached
         frame = load(spark, source, path, held, what)
         corrupt = F.col(CORRUPT) if CORRUPT in frame.columns else F.lit(None).cast("string")
         frame = frame.select(*[F.col(f"`{c}`") for c in frame.columns if c != CORRUPT], corrupt.alias(CORRUPT))
+    if is_landed:
+        return landed.derive(frame, source, what)
     for name, expression in source.derive.items():
         frame, _ = with_expression(frame, name, expression, f"{what}.derive.{name}")
     if _is_text(source) and not embedded_text:

@@ -1,4 +1,5 @@
-"""Recorded events -> the log that `sluice features` reads, as `log.path` and `label.clicks.path` name it:
+"""Recorded events -> the log that `sluice features` reads, as `log.path` and `label.clicks.path` name it, in Parquet
+whatever their format (pipelines/reading/landed.py):
 
     FOLDER/impressions/FIRST-LAST.parquet      event_id, the columns of the log, event and known time
     FOLDER/clicks/FIRST-LAST.parquet           event_id, the columns that join them, event and known time
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from contracts.atomic_write import durable
 from contracts.features.event_features import ColumnType, EventFeatures
+from contracts.table_files import landed_name
 from serving.embedded_store.database import transaction
 from serving.events.event import Kind
 from serving.events.event_store import EventStore
@@ -80,7 +82,7 @@ def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: t
     for kind in Kind:
         of_kind = [event for event in found if event.kind == kind]
         if of_kind:
-            path = folder / folder_of(kind, features) / f"{first + 1:020}-{last:020}.parquet"
+            path = folder / folder_of(kind, features) / landed_name(first + 1, last)
             with durable(path) as draft:
                 pq.write_table(_table(of_kind, kind, features), draft)
     with transaction(store.connection):
@@ -89,10 +91,12 @@ def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: t
 
 
 def folder_of(kind: Kind, features: EventFeatures) -> str:
-    """Within the landed log; as the configuration's paths end."""
+    """Within the landed log: where the configuration's paths lie below {data}, or their last parts."""
     if kind is Kind.CONVERSION:
         return "conversions"
-    return PurePosixPath((features.log if kind is Kind.IMPRESSION else features.clicks).path).name
+    path = PurePosixPath((features.log if kind is Kind.IMPRESSION else features.clicks).path)
+    below = path.parts[1:] if path.parts[0] == "{data}" else ()
+    return "/".join(below) if below and ".." not in below else path.name
 
 
 def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.Table:

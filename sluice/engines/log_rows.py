@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from contracts.config.log import Log
 from contracts.errors import ConfigError
+from contracts.table_files import is_landed_name
 from pipelines.reading.text_files import files_at
 
 TEXT_FORMATS = ("csv", "json")
@@ -29,7 +30,7 @@ def take_rows(log: Log, path: str, rows: int, target: Path) -> int:
     files = files_at(path, "log")
     target.mkdir(parents=True, exist_ok=True)
     kind = log.format.lower()
-    if kind == "parquet":
+    if kind == "parquet" or all(is_landed_name(file.name) for file in files):
         return _take_parquet(files, rows, target)
     if kind not in TEXT_FORMATS:
         raise ConfigError(f"log.format {log.format!r} is read by Apache Spark alone: there is nothing to compare")
@@ -53,7 +54,7 @@ def _take_parquet(files: Sequence[Path], rows: int, target: Path) -> int:
         if inside:
             part = pq.ParquetFile(file).read().take(pa.array(inside))
             folder = _partition_folder(file, target)
-            pq.write_table(part, folder / f"part-{number}.parquet")
+            pq.write_table(part, folder / (file.name if is_landed_name(file.name) else f"part-{number}.parquet"))
     return len(chosen)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from contracts.table_files import as_engines_read, is_hidden, json_object
+from contracts.table_files import as_engines_read, is_hidden, is_landed_name, json_object, landed_name
 
 
 @pytest.mark.parametrize(("within", "hidden"), [
@@ -15,6 +15,13 @@ from contracts.table_files import as_engines_read, is_hidden, json_object
 ])
 def test_marks_and_what_lies_in_folders_of_tools_are_hidden(within: str, hidden: bool) -> None:
     assert is_hidden(Path(within)) is hidden
+
+
+@pytest.mark.parametrize(("name", "landed"), [
+    (landed_name(1, 2**63), True), ("part-00000.parquet", False), (f"{landed_name(1, 2)}.crc", False),
+    ("00000000000000000001.parquet", False)])
+def test_landed_files_are_known_by_their_names(name: str, landed: bool) -> None:
+    assert is_landed_name(name) is landed
 
 
 @pytest.mark.parametrize(("text", "found"), [

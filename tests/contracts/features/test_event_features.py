@@ -51,6 +51,12 @@ def test_columns_are_those_that_fields_and_keys_read() -> None:
     assert [found.column_type(name) for name in ("age", "rid", "hour", "other")] == ["integer", "text", None, None]
 
 
+def test_a_derived_column_is_told_unless_the_time_of_the_event_tells_it() -> None:
+    derive = {"hour": "hour(time)", "band": "floor(age / 10)", "rid": "concat(a, b)"}
+    found = EventFeatures.of(config({"derive": derive}), 0.1, None, {"band": "integer", "hour": "integer"})
+    assert [(name, found.column_type(name)) for name in found.readable] == [("band", "integer"), ("rid", "text")]
+
+
 @pytest.mark.parametrize(("log", "clicks", "message"), [
     ({"known_time": None}, {}, r"log\.known_time is not set"), ({"key": []}, {}, r"log\.key is not set"),
     ({"user_id": None}, {}, r"log\.user_id is not set"),

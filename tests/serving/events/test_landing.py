@@ -79,5 +79,9 @@ def test_one_process_lands_at_a_time(store: EventStore, tmp_path: Path) -> None:
     assert land(store, FEATURES, tmp_path / "log") == 4
 
 
-def test_folders_are_called_as_the_paths_end() -> None:
-    assert [folder_of(kind, FEATURES) for kind in Kind] == ["shown", "clicked", "conversions"]
+@pytest.mark.parametrize(("path", "folder"), [
+    ("{data}/shown", "shown"), ("{data}/logs/part.csv", "logs/part.csv"), ("/mnt/logs/shown", "shown"),
+    ("{data}/../shown", "shown"), ("s3a://bucket/logs/shown", "shown")])
+def test_folders_are_called_as_the_paths_go_on_from_the_data(path: str, folder: str) -> None:
+    features = FEATURES.model_copy(update={"log": FEATURES.log.model_copy(update={"path": path})})
+    assert [folder_of(kind, features) for kind in Kind] == [folder, "clicked", "conversions"]

@@ -9,6 +9,7 @@ import pytest
 
 from contracts.config.log import Log
 from contracts.errors import ConfigError, DataError
+from contracts.table_files import landed_name
 from pipelines.reading.text_files import files_at
 from sluice.engines.log_rows import evenly, take_rows
 
@@ -39,6 +40,14 @@ def test_lines_of_text_keep_the_header_of_every_file(tmp_path: Path) -> None:
     assert take_rows(log, str(tmp_path / "log"), 3, tmp_path / "small") == 3
     texts = [file.read_text(encoding="latin-1") for file in files_at(str(tmp_path / "small"), "log")]
     assert texts == ["n,t\n0,ä\n2,c\n", "n,t\n4,é\n"]
+
+
+def test_landed_events_are_parquet_whatever_the_format_of_the_log_and_stay_landed(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").mkdir()
+    pq.write_table(pa.table({"n": [0, 1, 2, 3]}), tmp_path / "log.csv" / landed_name(1, 4))
+    log = Log(path="log.csv", format="csv", options={"header": "true"})
+    assert take_rows(log, str(tmp_path / "log.csv"), 2, tmp_path / "small") == 2
+    assert pq.read_table(tmp_path / "small" / landed_name(1, 4)).column("n").to_pylist() == [0, 2]
 
 
 def test_a_pattern_means_several_files_and_hidden_ones_are_none(tmp_path: Path) -> None:

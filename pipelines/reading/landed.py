@@ -1,0 +1,58 @@
+"""Events that a server landed, read by the configuration that the server's bundle was made with.
+
+They lie in Parquet under the path of a table of any format, and hold the columns that a server knows: a derived column
+such as the event's time, not always what it is derived from. What is landed is what requests were answered by, so that
+it wins; where it is null, or not landed, the expression counts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from contracts.config.log import Source
+from contracts.errors import DataError, SchemaError
+from contracts.table_files import is_hidden, is_landed_name
+from pipelines.engine.expressions import with_expression
+
+_DERIVED = "_derived"
+
+
+def is_landed(source: Source, path: str, what: str) -> bool:
+    """Whether all files of a folder of this machine are landed ones.
+
+    Raises DataError where some are and the others are of the table's own format, which is not Parquet."""
+    folder = Path(path.removeprefix("file://"))
+    if not folder.is_dir():
+        return False
+    names = [file.name for file in sorted(folder.rglob("*")) if file.is_file()
+             and not is_hidden(file.relative_to(folder))]
+    other = next((name for name in names if not is_landed_name(name)), None)
+    if other is None or source.format.lower() == "parquet":
+        return bool(names) and other is None
+    if any(map(is_landed_name, names)):
+        raise DataError(f"{what} ({path}): the folder holds events that a server landed, which are Parquet, beside "
+                        f"{other}, which is read as {source.format}; keep either in a folder of its own, or write all "
+                        "of it as Parquet with the landed columns")
+    return False
+
+
+def as_landed(source: Source) -> Source:
+    """The same table in Parquet, whose files carry their columns; later ones may hold more of them."""
+    return source.model_copy(update={"format": "parquet", "options": {"mergeSchema": "true"}, "schema_ddl": None})
+
+
+def derive(frame: DataFrame, source: Source, what: str) -> DataFrame:
+    """With the derived columns that are landed or can be derived from what is; without the others: whoever reads one
+    of those says that it is missing."""
+    for name, expression in source.derive.items():
+        given = name in frame.columns
+        try:
+            made, kind = with_expression(frame, _DERIVED if given else name, expression, f"{what}.derive.{name}")
+        except SchemaError:  # made of a column that is not landed
+            continue
+        told = F.col(f"`{name}`").try_cast(kind) if dict(frame.dtypes).get(name) != kind else F.col(f"`{name}`")
+        frame = made.withColumn(name, F.coalesce(told, F.col(_DERIVED))).drop(_DERIVED) if given else made
+    return frame
