@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ class StagedTable(NamedTuple):
 def stage_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path, limit: float) -> StagedTable:
     """Writes beside `folder` its `key` and every other column of the table; malformed rows go to the quarantine `bad`.
 
-    Of rows with one key, the one with the smallest content hash stays. Raises QuarantineError when more than the share
+    Of rows with one key, the one with the smallest content hash stays, and the log says so. Raises QuarantineError when more than the share
     `limit` of the rows is malformed, DataError when none is left.
     """
     what = folder.name
@@ -58,5 +59,10 @@ def stage_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path,
     if rows == 0:
         raise DataError(f"{what}: no row with a usable {table.key!r} at {table.path}; check {what}.key")
     duplicates = counts.rows - counts.bad - rows
+    if duplicates:
+        logging.getLogger(__name__).warning(
+            "%s: %d of %d rows repeat a value of %s; of each, the row with the smallest hash of its content is kept, "
+            "whatever the order of the file, which need not be the newest; write the table with one row per key",
+            what, duplicates, counts.rows, table.key)
     found = TableRows(rows_in=counts.rows, rows=rows, duplicates=duplicates, quarantined=counts.bad)
     return StagedTable(found, staging, folder)

@@ -88,5 +88,7 @@ def _show(guessed: Guess, config: Config, console: Console) -> None:
     console.print(table, markup=False)
     for joined in guessed.tables:
         console.print(f"{joined.side}s: {joined.why}", highlight=False, markup=False)
+    for name, why in guessed.not_joined.items():
+        console.print(f"not joined: {name}: {why}", highlight=False, markup=False)
     if guessed.time is None:
         console.print(guessed.notes["event_time"], highlight=False, markup=False)

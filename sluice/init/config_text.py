@@ -112,4 +112,5 @@ def _clock_fields(guess: Guess) -> str:
 
 
 def _left_out(guess: Guess) -> str:
-    return "".join(comment(f"Left out: {name}: {why}") for name, why in guess.left_out.items())
+    apart = "".join(comment(f"Not joined: {name}: {why}") for name, why in guess.not_joined.items())
+    return apart + "".join(comment(f"Left out: {name}: {why}") for name, why in guess.left_out.items())

@@ -14,7 +14,7 @@ from contracts.errors import DataError
 from sluice.init.column_types import Column
 from sluice.init.field_guess import GuessedField, Roles, fields_of
 from sluice.init.label_guess import Label, guess_label, is_rating
-from sluice.init.side_tables import Beside, Side, SideTable, matching, side_table, speaks_of_users
+from sluice.init.side_tables import Beside, Side, SideTable, matching, repeating, side_table, speaks_of_users
 from sluice.init.time_formats import UNNAMED
 
 SUFFIX = r"(_?(id|key|no|hash|idx|index|code|uuid))?$"
@@ -36,7 +36,7 @@ FEWEST_TIMES, KNOWN_TIMES, RECURS = 20, 0.995, 0.5
 
 @dataclass(frozen=True)
 class Guess:
-    """`left_out`: column -> reason. `notes`: role -> reason."""
+    """`left_out`: column -> reason. `notes`: role -> reason. `not_joined`: file -> reason."""
 
     columns: Sequence[Column]
     label: Label
@@ -48,6 +48,7 @@ class Guess:
     position: Column | None = None
     notes: dict[str, str] = dataclasses.field(default_factory=dict)
     tables: list[SideTable] = dataclasses.field(default_factory=list)
+    not_joined: dict[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def all_fields(self) -> list[GuessedField]:
@@ -81,7 +82,8 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
     if not fields:
         raise DataError("no column besides the label can be a field: " + "; ".join(
             f"{name}: {why}" for name, why in left_out.items()) + "; bring a table with at least one feature")
-    return Guess(columns, label, fields, left_out, time, user, item, position, notes, tables)
+    apart = dict(repeating({"user": user, "item": item}, beside))
+    return Guess(columns, label, fields, left_out, time, user, item, position, notes, tables, apart)
 
 
 def _ratings_without_names(columns: Sequence[Column]) -> tuple[Sequence[Column], Column | None]:

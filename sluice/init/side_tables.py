@@ -23,6 +23,7 @@ Side = Literal["user", "item"]
 NO_TABLES = (".toml", ".md", ".py", ".ipynb", ".json", ".jsonl", ".html", ".zip", ".log", ".xml", ".yaml", ".pdf")
 MOST_FILES = 30
 KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
+NEARLY = 0.8  # of its rows have keys of their own: meant as a row per key, unlike a log
 USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|profile|account|demographic", re.I)
 PERSONAL = re.compile(r"(^|[ _])(age|gender|sex|occupation|birth\w*)($|[ _])", re.I)
 FLAGS, MOST_FLAGS = 5, 20
@@ -91,6 +92,23 @@ def _fits(column: Column, table: Beside) -> Iterator[tuple[float, Beside, Column
         knows, overlap = both / len(values), both / len(values | keys)
         if knows >= KNOWS and (_same_name(column, key, table) or overlap >= EQUAL):
             yield overlap, table, key
+
+
+def repeating(roles: dict[Side, Column | None], tables: Sequence[Beside]) -> Iterator[tuple[str, str]]:
+    """(file, why it is not joined) of tables that would fit a role by the name of a column, but for keys that repeat or
+    are missing in few rows."""
+    for side, column in roles.items():
+        for table in tables if column is not None else ():
+            key = next((key for key in table.columns if column is not None and key.type == column.type
+                        and _same_name(column, key, table)), None)
+            if key is None or column is None or len(key.distinct) == len(key.values):
+                continue
+            known = len({str(value) for value in column.known} & {str(value) for value in key.known})
+            if known >= KNOWS * len(column.distinct) and len(key.distinct) >= NEARLY * len(key.values):
+                yield table.stem, (
+                    f"{len(key.distinct)} different {key.name} in {len(key.values)} rows, and a table of {side}s has a "
+                    f"row for each; write it with one, such as the newest, and join it as [{side}s] (a run of a table "
+                    f"with repeated keys keeps one row of each by its content's hash, not the newest)")
 
 
 def _same_name(column: Column, key: Column, table: Beside) -> bool:

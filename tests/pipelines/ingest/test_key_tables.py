@@ -17,7 +17,9 @@ def raw(spark: SparkSession, rows: list[tuple[int | None, str]], kind: str = "in
     return spark.createDataFrame([(*row, None) for row in rows], f"id {kind}, city string, _corrupt string")
 
 
-def test_one_row_per_key_whatever_the_order(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_row_per_key_whatever_the_order_and_the_log_says_so(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     rows: list[tuple[int | None, str]] = [(1, "a"), (2, "b"), (1, "c"), (None, "d")]
     kept = []
     for order in (1, -1):
@@ -27,6 +29,16 @@ def test_one_row_per_key_whatever_the_order(spark: SparkSession, tmp_path: Path)
         assert table.dtypes == [("_user", "string"), ("city", "string")]
         kept.append({tuple(row) for row in table.collect()})
     assert kept[0] == kept[1] > {("2", "b")}
+    said = [line for line in caplog.messages if "rows repeat" in line]
+    assert len(said) == 2
+    assert said[0].startswith("users: 1 of 4 rows repeat a value of id; of each, the row with the smallest hash")
+
+
+def test_a_table_with_a_row_per_key_needs_no_word(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage_table(raw(spark, [(1, "a"), (2, "b")]), TABLE, "_user", tmp_path / "users", tmp_path / "bad", 0.5)
+    assert not [line for line in caplog.messages if "repeat" in line]
 
 
 def test_bad_tables_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -108,3 +108,18 @@ def test_a_linked_log_has_the_tables_beside_the_link(tmp_path: Path) -> None:
     found, config = looked_at(link)
     assert [table.beside.sample.path.name for table in found.tables] == ["movies.csv"]
     assert (config.data, config.log.path) == (str(tmp_path / "here"), "{data}/ratings.csv")
+
+
+@pytest.mark.parametrize(("again", "said"), [(0, False), (5, True), (ITEMS, False)])
+def test_a_table_whose_keys_repeat_is_not_joined_and_why_is_said(tmp_path: Path, again: int, said: bool) -> None:
+    path = named(tmp_path)
+    with (tmp_path / "movies.csv").open("a") as movies:
+        movies.write("".join(f"{item},Another,War\n" for item in range(1, again + 1)))
+    (tmp_path / "links.csv").unlink()
+    found, config = looked_at(path)
+    assert (config.items is None) is (again > 0)
+    assert list(found.not_joined) == (["movies.csv"] if said else [])
+    if said:
+        assert found.not_joined["movies.csv"].startswith("90 different movieId in 95 rows, and a table of items has a")
+        text = config_text("made", read_sample(path), found)
+        assert "# Not joined: movies.csv: 90 different movieId in 95 rows" in text
