@@ -74,8 +74,8 @@ class Train(Section):
         "auc", description="the validation figure whose best epoch is kept"
     )
     patience: int = Field(
-        2, ge=1, description="epochs in a row without a better validation figure or a lower loss before the rate falls, "
-        "or training stops; those of a level loss count half"
+        2, ge=1, description="epochs in a row without a better validation figure or a lower loss before the rate "
+        "falls, or training stops; those of a level loss count half"
     )
     learning_rate: float = Field(1e-3, gt=0)
     schedule: Literal["plateau", "linear", "constant"] = Field(

@@ -6,9 +6,9 @@
 
 With few clicks a row and several epochs, a falling rate averages out the noise that a constant one keeps adding. A
 plateau needs no plan: training takes as many epochs as the data carry. One epoch that is no better may be chance, above
-all early and where epochs are short, so that a plateau is `patience` of them in a row. An epoch whose loss is level with
-the least one counts half: nothing is overfitted yet, and networks have stood on a plateau for epochs before they found
-what the data hold.
+all early and where epochs are short, so that a plateau is `patience` of them in a row. An epoch whose loss is level
+with the least one counts half: nothing is overfitted yet, and networks have stood on a plateau for epochs before they
+found what the data hold.
 """
 
 from __future__ import annotations

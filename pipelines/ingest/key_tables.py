@@ -39,8 +39,8 @@ class StagedTable(NamedTuple):
 def stage_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path, limit: float) -> StagedTable:
     """Writes beside `folder` its `key` and every other column of the table; malformed rows go to the quarantine `bad`.
 
-    Of rows with one key, the one with the smallest content hash stays, and the log says so. Raises QuarantineError when more than the share
-    `limit` of the rows is malformed, DataError when none is left.
+    Of rows with one key, the one with the smallest content hash stays, and the log says so. Raises QuarantineError when
+    more than the share `limit` of the rows is malformed, DataError when none is left.
     """
     what = folder.name
     columns = [name for name in raw.columns if name != CORRUPT]

@@ -21,8 +21,8 @@ def test_a_plateau_falls_with_every_fall_alone() -> None:
 
 def test_one_epoch_that_is_no_better_is_forgiven() -> None:
     patience = Patience("plateau", 2)
-    found = [patience.after(score, loss) for score, loss in ((0.7, 1.0), (0.6, 1.1), (0.8, 1.1), (0.7, 1.1), (0.9, 1.1))]
-    assert found == ["go on"] * 5
+    figures = ((0.7, 1.0), (0.6, 1.1), (0.8, 1.1), (0.7, 1.1), (0.9, 1.1))
+    assert [patience.after(score, loss) for score, loss in figures] == ["go on"] * 5
     assert patience.falls == 0
 
 
