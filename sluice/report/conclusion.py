@@ -59,6 +59,10 @@ def _next(
     elif linear is not None and run.ranker not in TRIVIAL and best.auc - linear.auc < best.auc_standard_error:
         yield (f"Logistic regression is as good for all that chance tells: train.models = [\"{TRIVIAL[0]}\", "
                f"\"{TRIVIAL[1]}\"] serves it faster; more rows, or fields that it lacks, are worth more than layers.")
+    gaining = [name for name, model in models.items() if model.best_epoch == model.epochs > 1]
+    if gaining:
+        yield (f"Still gaining in the last epoch: {', '.join(gaining)}; train.epochs above "
+               f"{max(models[name].epochs for name in gaining)} may be worth its time.")
     if best.validation_auc - best.auc > 3 * best.auc_standard_error:
         yield (f"Validation has {best.validation_auc:.4f}: the test window is unlike it; look at AUC by who is known, "
                "and at what changed in time.")

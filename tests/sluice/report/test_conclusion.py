@@ -9,7 +9,7 @@ from tests.sluice.run_records import ranker
 
 
 def told(served: str = "dnn", **figures: dict[str, Any]) -> list[str]:
-    models = {name: ranker(**changes) for name, changes in figures.items()}
+    models = {name: ranker(**{"best_epoch": 1, **changes}) for name, changes in figures.items()}
     return conclusion(RunSummary(name="t", models=models, ranker=served), "t.toml", "out/t")
 
 
@@ -41,6 +41,14 @@ def test_what_is_too_good_to_be_true_comes_first_with_the_field_that_says_most()
     named = too_good({"dnn": ranker(validation_auc=1.0)}, "dnn", leaks)
     assert named is not None
     assert "'charged', which alone has 0.9000" in named
+
+
+def test_who_was_still_gaining_in_the_last_epoch_is_named() -> None:
+    lines = told(popularity={"epochs": 1, "best_epoch": 1}, dnn={"epochs": 20, "best_epoch": 20},
+                 din={"epochs": 9, "best_epoch": 6})
+    assert [line for line in lines if "Still" in line] == [
+        "Still gaining in the last epoch: dnn; train.epochs above 20 may be worth its time."]
+    assert not any("Still" in line for line in told(din={"epochs": 9, "best_epoch": 6}))
 
 
 def test_a_test_window_unlike_validation_is_told() -> None:
