@@ -92,6 +92,12 @@ def typed_columns(sample: TableSample) -> list[Column]:
     return found
 
 
+def missing(column: Column) -> str:
+    """How many of the sample's rows have no value, in words; "" where all have one."""
+    rows = len(column.values) - len(column.known)
+    return f", {rows} row{'s' if rows > 1 else ''} ({rows / len(column.values):.2%}) without one" if rows else ""
+
+
 def missing_mark(sample: TableSample) -> str | None:
     """The text that most often stands for a missing value in a text file; empty cells are missing anyway."""
     if sample.dialect is None:

@@ -51,7 +51,7 @@ class Roles:
 def fields_of(column: Column, roles: Roles, left_out: dict[str, str], side: Side | None = None) -> list[GuessedField]:
     """None, with the reason in `left_out`, where a column cannot be a field. `side`: of a table beside the log."""
     is_role = column in (roles.user, roles.item)
-    reason = None if is_role else _after_the_label(column, roles.truth, side is not None) or useless(column)
+    reason = None if is_role else after_the_label(column, roles.truth, side is not None) or useless(column)
     if reason:
         left_out[column.name] = reason
         return []
@@ -140,7 +140,7 @@ def useless(column: Column) -> str | None:
     return None
 
 
-def _after_the_label(column: Column, truth: Sequence[bool] | None, joined: bool) -> str | None:
+def after_the_label(column: Column, truth: Sequence[bool] | None, joined: bool) -> str | None:
     """What is there for one class alone, or tells the class by each of a few values, came after the label. `joined`: a
     column of a table beside the log, whose values come for all rows of a key at once, so that few keys prove nothing.
     """
@@ -200,6 +200,8 @@ def _follows(column: Column, key: Column) -> bool:
     seen: dict[Any, Any] = {}
     repeats = 0
     for owner, value in zip(key.values, column.values, strict=True):
+        if owner is None:
+            continue
         if owner in seen:
             repeats += 1
             if seen[owner] != value:

@@ -109,7 +109,7 @@ def _instead(others: Sequence[Column]) -> str:
 
 
 def _positives_alone(user: Column, item: Column, columns: Sequence[Column], two: Sequence[Column]) -> Label:
-    pairs = list(zip(user.values, item.values, strict=True))
+    pairs = [pair for pair in zip(user.values, item.values, strict=True) if None not in pair]
     again = 1 - len(set(pairs)) / len(pairs)
     named = [column.name for column in columns if NAMES.match(column.plain)]
     but = f" of two values (there is {', '.join(named)})" if named else ""

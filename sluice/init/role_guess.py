@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.errors import DataError
-from sluice.init.column_types import Column
-from sluice.init.field_guess import GuessedField, Roles, fields_of
+from sluice.init.column_types import Column, missing, quoted
+from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of
 from sluice.init.label_guess import Label, guess_label, is_rating
 from sluice.init.side_tables import Beside, Side, SideTable, matching, repeating, side_table, speaks_of_users
 from sluice.init.time_formats import UNNAMED
@@ -32,6 +32,7 @@ POSITION = re.compile(r"^(position|pos|slot|rank|slot_index)$", re.I)
 BIRTH = re.compile(r"birth|dob|registered|signup|joined|released", re.I)
 ASIN = re.compile(r"(B0[0-9A-Z]{8}|\d{9}[0-9X])$")
 FEWEST_TIMES, KNOWN_TIMES, RECURS = 20, 0.995, 0.5
+KNOWN_KEYS = {"user_id": 0.5, "item_id": 0.995}
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,9 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
     notes = {"label": label.why}
     time = _time(rest, notes)
     user, item = _named(rest, "user_id", notes), _named(rest, "item_id", notes)
+    named, user = user, _with_strangers(user, item, time, label, notes)
+    if named is not None and user is not None:
+        columns, rest = _replaced(columns, named, user), _replaced(rest, named, user)
     user, item, fitting = _with_tables(rest, user, item, beside, notes)
     position = _position(rest, notes) if item and label.expression is not None else None
     roles = [column for column in (time, position) if column is not None]
@@ -84,6 +88,36 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
             f"{name}: {why}" for name, why in left_out.items()) + "; bring a table with at least one feature")
     apart = dict(repeating({"user": user, "item": item}, beside))
     return Guess(columns, label, fields, left_out, time, user, item, position, notes, tables, apart)
+
+
+def _with_strangers(
+    user: Column | None, item: Column | None, time: Column | None, label: Label, notes: dict[str, str]
+) -> Column | None:
+    """The user, also where it is missing in some rows, each of which becomes a user of its own: left as they are, they
+    would go to quarantine, and as one user, they would share a history that nobody has. None where what is missing
+    tells the label, or nothing tells such rows apart."""
+    if user is None or len(user.known) == len(user.values):
+        return user
+    said = after_the_label(user, label.truth, joined=False)
+    if said or not (item or time):
+        notes["user_id"] += f"; not taken for the user: {said or 'neither items nor times tell those rows apart'}"
+        return None
+    notes["user_id"] += ": each such row is taken as a user of its own, whom nothing is known of"
+    marks = [_text(column) for column in (item, time) if column is not None]
+    read = f"CAST({user.expression or quoted(user.name)} AS STRING)"
+    return dataclasses.replace(
+        user, type="text", values=[None if value is None else str(value) for value in user.values], is_text=True,
+        expression=f"coalesce(nullif({read}, ''), concat_ws('/', 'unknown', {', '.join(marks)}))")
+
+
+def _text(column: Column) -> str:
+    """A time as it is written, where it is a column of the file."""
+    raw = quoted(column.name) if column.inside is None and column.type == "time" else None
+    return f"CAST({raw or column.expression or quoted(column.name)} AS STRING)"
+
+
+def _replaced(columns: Sequence[Column], old: Column, new: Column) -> list[Column]:
+    return [new if column is old else column for column in columns]
 
 
 def _ratings_without_names(columns: Sequence[Column]) -> tuple[Sequence[Column], Column | None]:
@@ -113,7 +147,8 @@ def _with_tables(
 ) -> tuple[Column | None, Column | None, list[Fit]]:
     """User and item, told by the tables beside where names did not, and every table that fits one of them."""
     fits: list[Fit] = []
-    for column, table, key, why in matching([c for c in columns if len(c.known) == len(c.values)], beside):
+    whole = [c for c in columns if c is user or c is item or len(c.known) == len(c.values)]
+    for column, table, key, why in matching(whole, beside):
         side: Side = "user" if column is user or (column is not item and speaks_of_users(table)) else "item"
         if side == "user" and user is None:
             user, notes["user_id"] = column, why
@@ -154,13 +189,17 @@ def _time(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
 
 
 def _named(columns: Sequence[Column], role: str, notes: dict[str, str]) -> Column | None:
+    """Of the names that fit best, the first column with values enough: rows without an item are of no use, rows without
+    a user are."""
     usable = [column for column in columns if column.type in ("integer", "text")
-              and len(column.known) == len(column.values) and len(column.distinct) > 1]
+              and len(column.known) >= KNOWN_KEYS[role] * len(column.values) and len(column.distinct) > 1]
     for pattern in NAMES[role]:
         for column in usable:
             if pattern.match(column.plain):
                 several, rows = len(column.distinct), len(column.values)
-                notes[role] = f"its name, and {several} different values in {rows} sampled rows"
+                notes[role] = f"its name, and {several} different values in {rows} sampled rows{missing(column)}"
+                if role == "item_id" and len(column.known) < rows:
+                    notes[role] += ": they go to quarantine"
                 return column
     notes[role] = "no column is named like one"
     return None

@@ -76,6 +76,21 @@ def test_a_file_of_nothing_but_lists_lacks_a_label(tmp_path: Path) -> None:
         write_config(tmp_path / "t.parquet", tmp_path / "t.toml", None, False, console())
 
 
+@pytest.mark.parametrize("key", ["user_{0}", "{0}"])
+def test_rows_without_a_user_are_users_of_their_own(key: str, tmp_path: Path) -> None:
+    rows = [("" if row % 25 == 3 else key.format(row * 7 % 40), f"i{row % 9}", 1_772_323_200 + 600 * row, row % 3 // 2)
+            for row in range(2000)]
+    path = tmp_path / "t.csv"
+    path.write_text("user_id,item_id,ts,click\n" + "".join(f"{u},{i},{t},{c}\n" for u, i, t, c in rows))
+    write_config(path, tmp_path / "made.toml", None, False, console())
+    made, _ = jobs.run_features(load(tmp_path / "made.toml"), None, Artifacts(tmp_path / "out"), console())
+    assert made.ingest.quarantined == 0
+    events = pq.read_table(tmp_path / "out" / "ingest" / "events").column("_user").to_pylist()
+    assert len(events) == 2000
+    assert len({user for user in events if user.startswith("unknown/")}) == 80
+    assert len(set(events)) == 120
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", UNLIKE, ids=lambda make: make.__name__)
 def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> None:

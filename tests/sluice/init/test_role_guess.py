@@ -94,6 +94,40 @@ def test_a_table_of_a_label_alone_is_refused_with_what_was_left_out() -> None:
         log(column("x", ["same"] * ROWS))
 
 
+def test_a_user_who_is_missing_in_some_rows_is_the_user_all_the_same() -> None:
+    users = [None if row % 30 == 7 else user for row, user in enumerate(USERS)]
+    homes = [f"c{user[-1]}" for user in USERS]
+    found = log(column("user_id", users), column("item_id", ITEMS, "integer"), column("home", homes))
+    assert found.user is not None
+    assert "14 rows (3.50%) without one: each such row is taken as a user of its own" in found.notes["user_id"]
+    assert fields(found)["user_id"] == ("categorical", "user")
+    assert fields(found)["home"] == ("categorical", "user")
+    assert found.user in found.columns
+    assert found.user.expression == (
+        "coalesce(nullif(CAST(user_id AS STRING), ''), concat_ws('/', 'unknown', CAST(item_id AS STRING)))")
+
+
+@pytest.mark.parametrize(("more", "reason"), [
+    ([column("age", ITEMS, "integer")], "neither items nor times"),
+    ([column("item_id", ITEMS, "integer")], "it tells the label"),
+])
+def test_a_user_whose_absence_tells_too_much_or_too_little_is_none(more: list[Column], reason: str) -> None:
+    alone = reason.startswith("neither")
+    users = [None if (row % 30 == 7 if alone else not click) else user
+             for row, (user, click) in enumerate(zip(USERS, CLICKS, strict=True))]
+    found = log(column("user_id", users), *more)
+    assert found.user is None
+    assert reason in found.notes["user_id"]
+
+
+def test_few_rows_without_an_item_go_to_quarantine_and_many_make_it_none() -> None:
+    for missing, taken in ((1, True), (20, False)):
+        items = [None] * missing + ITEMS[missing:]
+        found = log(column("user_id", USERS), column("item_id", items, "integer"))
+        assert (found.item is not None) == taken
+        assert ("they go to quarantine" in found.notes["item_id"]) == taken
+
+
 TIMES = column("bought_at", [f"2026-01-{1 + row // 20:02d}" for row in range(ROWS)], "time")
 TAKES = [column("customer_id", USERS), column("product_id", ITEMS, "integer"), TIMES]
 
