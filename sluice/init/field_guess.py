@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.config.section import Kind, Side
-from sluice.init.column_types import Column, quoted
+from sluice.init.column_types import Column, missing, quoted
 from sluice.init.label_guess import NAMES as OUTCOME
 from sluice.init.whole_numbers import judge
 
@@ -21,6 +21,7 @@ POSTAL = re.compile(r"(^|_)(zip|zip_?code|post_?code|postal(_?code)?|plz)($|_)",
 FRAME_INDEX = re.compile(r"^(unnamed_0|index|row_?(id|number)?|c0)$", re.I)
 FEW, UNIQUE, LONG, AREAS = 20, 0.9, 60, 100
 NEARLY_ALL, PURE, LEAST = 0.98, 0.998, 10  # of rows, and of rows of each class
+KNOWN = 0.9  # of rows: what is missing more often says something by that
 
 
 @dataclass(frozen=True)
@@ -191,16 +192,17 @@ def _side(column: Column, user: Column | None, item: Column | None) -> tuple[Sid
             return side, f", the {side}"
     for side, key in keys:
         if key is not None and _follows(column, key):
-            return side, f"; each {side} has one"
+            return side, f"; each {side} has one{missing(column)}"
     return "context", ""
 
 
 def _follows(column: Column, key: Column) -> bool:
-    """Whether repeated keys always show the same value; keys that hardly ever repeat prove nothing."""
+    """Whether repeated keys always show the same value; keys that hardly ever repeat prove nothing, and neither does a
+    value that is missing now and then."""
     seen: dict[Any, Any] = {}
-    repeats = 0
+    repeats, holes = 0, len(column.known) >= KNOWN * len(column.values)
     for owner, value in zip(key.values, column.values, strict=True):
-        if owner is None:
+        if owner is None or (value is None and holes):
             continue
         if owner in seen:
             repeats += 1

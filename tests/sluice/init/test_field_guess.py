@@ -76,3 +76,15 @@ def test_what_the_few_keys_of_a_joined_table_have_is_no_sign_of_the_label() -> N
     left_out: dict[str, str] = {}
     assert fields_of(column("x", values), Roles(None, None, truth), left_out, "item")
     assert fields_of(column("x", values), Roles(None, None, truth), left_out) == []
+
+
+@pytest.mark.parametrize(("every", "side", "why"), [
+    (50, "item", "each item has one, 12 rows (2.00%) without one"), (0, "item", "each item has one"),
+    (3, "context", "values"),
+])
+def test_a_value_that_is_missing_now_and_then_is_the_items_all_the_same(every: int, side: str, why: str) -> None:
+    items = column("item_id", [f"i{row % 40}" for row in range(ROWS)])
+    values = [None if every and row % every == 1 else f"s{row % 40 % 7}" for row in range(ROWS)]
+    found, = fields_of(column("section", values), Roles(None, items, TRUTH), {})
+    assert found.side == side
+    assert found.why.endswith(why)
