@@ -42,7 +42,9 @@ def catalogue(
         list[str] | None, typer.Argument(metavar="[ITEM...]", help="item ids; ITEM=NUMBER for set-bids and set-stock")
     ] = None,
     target: Target = "127.0.0.1:50051",
-    value: Annotated[list[str] | None, typer.Option(help="upsert: NAME=VALUE, repeatable")] = None,
+    value: Annotated[list[str] | None, typer.Option(
+        help="upsert: NAME=VALUE, repeatable; a number that is text (an id, a code) in quotes: \"NAME='1005'\""
+    )] = None,
     bid: Annotated[float | None, typer.Option(help="upsert: what a click pays", min=0)] = None,
     stock: Annotated[float | None, typer.Option(help="upsert: how many are left", min=0)] = None,
     item_version: Annotated[
@@ -66,7 +68,7 @@ def catalogue(
     from serving.access.client_credentials import ClientCredentials, token_of
     from serving.server.catalog_client import CatalogClient
     from serving.server.connection import RankingFailed
-    from sluice.commands.rank_command import parse_context
+    from sluice.commands.rank_command import how_to_quote, parse_context
 
     version = time.time_ns() // 1_000_000 if item_version is None else item_version
     changes = parse_changes(action, items or [], version, parse_context(value or []), bid, stock)
@@ -76,8 +78,9 @@ def catalogue(
         try:
             answer = client.status(timeout) if action is Action.STATUS else _sent(client, action, changes, timeout)
         except RankingFailed as error:
-            raise SluiceError(f"{target} answered {error}") from None
-    _show(answer, as_json)
+            cure = how_to_quote(str(error), value or [], "--value")
+            raise SluiceError(f"{target} answered {error}{cure}") from None
+    _show(answer, as_json, value or [])
 
 
 def parse_changes(
@@ -117,8 +120,8 @@ def _sent(
     return method(changes, seconds)
 
 
-def _show(answer: CatalogStatus | ChangeResponse, as_json: bool) -> None:
-    """One JSON object, a line per figure of a status, or one per item."""
+def _show(answer: CatalogStatus | ChangeResponse, as_json: bool, values: list[str]) -> None:
+    """One JSON object, a line per figure of a status, or one per item; `values` as they were given."""
     import json
 
     from google.protobuf.json_format import MessageToDict
@@ -129,18 +132,20 @@ def _show(answer: CatalogStatus | ChangeResponse, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(found))
     elif isinstance(answer, ChangeResponse):
-        _show_outcomes(answer)
+        show_outcomes(answer, values)
     else:
         plain = MessageToDict(answer, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
         typer.echo("\n".join(f"{name}: {told}" for name, told in plain.items()))
 
 
-def _show_outcomes(answer: ChangeResponse) -> None:
-    """Raises Exit 1 where an item was refused."""
+def show_outcomes(answer: ChangeResponse, values: list[str]) -> None:
+    """Raises Exit 1 where an item was refused; `values` are the NAME=VALUE of the command."""
     from serving.proto.sluice_pb2 import ChangeResult
+    from sluice.commands.rank_command import how_to_quote
 
     for result in answer.results:
         why = f": {result.field} {result.problem}" if result.problem else ""
+        why += how_to_quote(why, values, "--value")
         typer.echo(f"{result.item_id}  {ChangeResult.Outcome.Name(result.outcome).lower()}{why}")
     if any(result.outcome == ChangeResult.REFUSED for result in answer.results):
         raise typer.Exit(1)

@@ -28,7 +28,8 @@ def rank(
     user: Annotated[str, typer.Option(help="user id; an unknown one is answered too")],
     target: Target = "127.0.0.1:50051",
     limit: Annotated[int | None, typer.Option(help="number of items")] = None,
-    context: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, repeatable")] = None,
+    context: Annotated[list[str] | None, typer.Option(
+        help="NAME=VALUE, repeatable; a number that is text (an id, a code) in quotes: \"NAME='1005'\"")] = None,
     recent: Annotated[list[str] | None, typer.Option(help="recent item ids, newest first, repeatable")] = None,
     candidate: Annotated[list[str] | None, typer.Option(help="rank these items alone, repeatable")] = None,
     placement: Annotated[
@@ -66,7 +67,7 @@ def rank(
             fates = client.why_not(user, why_not, limit=limit, context=values, candidates=candidate,
                                    recent_items=recent, seconds=timeout) if why_not else None
         except RankingFailed as error:
-            raise SluiceError(f"{target} answered {error}") from None
+            raise SluiceError(f"{target} answered {error}{how_to_quote(str(error), context or [])}") from None
     if as_json:
         typer.echo(with_fates(answer, fates))
         return
@@ -76,8 +77,8 @@ def rank(
 
 
 def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
-    """ "hour=7" -> {"hour": 7}; quotes keep a number as text: "zip='02139'"; several values of a field follow one
-    another: ["tags=a", "tags=b"]. Raises ConfigError for no NAME=VALUE."""
+    """ "hour=7" -> {"hour": 7}; quotes of either kind keep a number as text: "zip='02139'"; several values of a field
+    follow one another: ["tags=a", "tags=b"]. Raises ConfigError for no NAME=VALUE."""
     from contracts.errors import ConfigError
 
     context: dict[str, ContextValue] = {}
@@ -88,6 +89,17 @@ def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
         value, before = _typed(text), context.get(name)
         context[name] = value if before is None else (*(before if isinstance(before, tuple) else (before,)), value)
     return context
+
+
+def how_to_quote(problem: str, pairs: list[str], option: str = "--context") -> str:
+    """The cure, where a server's `problem` is that it needs text and one of `pairs` was taken for a number or a bool;
+    else "". Quotes of both kinds: a shell takes the outer ones away."""
+    if "string is needed" not in problem:
+        return ""
+    for name, _, text in (pair.partition("=") for pair in pairs):
+        if name in problem and not isinstance(_typed(text), str):
+            return f"; say that it is text by quotes within quotes: {option} \"{name}='{text}'\""
+    return ""
 
 
 def parse_placements(pairs: list[str]) -> list[Placement]:
@@ -105,7 +117,7 @@ def parse_placements(pairs: list[str]) -> list[Placement]:
 def _typed(text: str) -> Scalar:
     if text in ("true", "false"):
         return text == "true"
-    if len(text) >= 2 and text[0] == text[-1] == "'":
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
         return text[1:-1]
     for kind in (int, float):
         try:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from typer import Exit
 
 from contracts.errors import ConfigError
-from sluice.commands.catalogue_command import Action, parse_changes
+from serving.proto.sluice_pb2 import ChangeResponse, ChangeResult
+from sluice.commands.catalogue_command import Action, parse_changes, show_outcomes
 
 
 def test_numbers_go_with_their_items() -> None:
@@ -17,6 +19,15 @@ def test_an_upsert_says_the_same_of_all_its_items() -> None:
     found = parse_changes(Action.UPSERT, ["a", "b"], 1, {"category": "x"}, 2.0, None)
     assert [(one.item, one.values, one.bid, one.stock) for one in found] == [
         ("a", {"category": "x"}, 2.0, None), ("b", {"category": "x"}, 2.0, None)]
+
+
+def test_a_refused_code_is_told_with_the_quotes_that_make_it_text(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = ChangeResult(item_id="90001", outcome=ChangeResult.REFUSED, field="values[ad_category]",
+                           problem="is 3 of type int, string is needed")
+    with pytest.raises(Exit):
+        show_outcomes(ChangeResponse(results=[refused]), ["ad_category=3"])
+    assert "string is needed; " in (told := capsys.readouterr().out)
+    assert "--value \"ad_category='3'\"" in told
 
 
 @pytest.mark.parametrize(("action", "items", "bid", "said"), [

@@ -4,13 +4,24 @@ import pytest
 
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
-from sluice.commands.rank_command import describe, parse_context, parse_placements
+from sluice.commands.rank_command import describe, how_to_quote, parse_context, parse_placements
 
 
 def test_context_values_get_the_type_they_look_like():
     parsed = parse_context(["hour=7", "price=1.5", "new=true", "device=phone", "zip='02139'", "note=a=b"])
     assert parsed == {"hour": 7, "price": 1.5, "new": True, "device": "phone", "zip": "02139", "note": "a=b"}
     assert [type(value) for value in parsed.values()] == [int, float, bool, str, str, str]
+
+
+def test_quotes_of_both_kinds_keep_a_number_as_text():
+    assert parse_context(["a='1005'", 'b="1005"', "c='1\"", "d='"]) == {"a": "1005", "b": "1005", "c": "'1\"", "d": "'"}
+
+
+def test_where_text_is_needed_and_a_number_was_given_the_quotes_are_shown():
+    problem = "INVALID_ARGUMENT: context[site_code]: is 1005 of type int, string is needed"
+    assert how_to_quote(problem, ["hour=7", "site_code=1005"]).endswith("--context \"site_code='1005'\"")
+    assert how_to_quote(problem, ["hour=7"]) == how_to_quote("a number is needed", ["site_code=1005"]) == ""
+    assert how_to_quote(problem, ["site_code=x"]) == ""
 
 
 def test_several_values_of_a_field_follow_one_another():
