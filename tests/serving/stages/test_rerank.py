@@ -72,6 +72,9 @@ def test_diversity_where_there_are_none(loaded: LoadedBundle) -> None:
     slate = rerank(replace(loaded, bids=None), diversity=0.4)
     expected = mmr(PROBABILITIES / PROBABILITIES.max(), loaded.item_vectors[ROWS], ROWS, 5, 0.4)
     assert slate.candidates.rows.tolist() == ROWS[expected.order].tolist()
+    assert slate.score.tolist() == expected.score.tolist()  # no probability: the likeliest has 1 - diversity
+    assert slate.score[0] == pytest.approx(1 - 0.4)
+    assert slate.probability[0] == PROBABILITIES.max()
     assert slate.sale is None
 
 
