@@ -30,6 +30,8 @@ STORED = "SELECT version FROM changes WHERE item = ? AND kind = ?"
 OF_ITEMS = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes "
             "WHERE kind IN ('bid', 'stock') AND item IN (SELECT value FROM json_each(?))")
 PUT = "INSERT OR REPLACE INTO changes (item, kind, version, event_time, arrived, value) VALUES (?, ?, ?, ?, ?, ?)"
+NUMBERED = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes "
+            "WHERE sequence IN (SELECT value FROM json_each(?)) ORDER BY sequence")
 AFTER = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes WHERE sequence > ? "
          "ORDER BY sequence LIMIT ?")
 
@@ -68,6 +70,10 @@ class ChangeStore:
     def after(self, sequence: int, most: int) -> list[tuple[int, Change]]:
         """The first changes beyond a sequence number, in their order."""
         return self._found(AFTER, sequence, most)
+
+    def numbered(self, sequences: Sequence[int]) -> list[tuple[int, Change]]:
+        """Those of these sequence numbers that no later change has replaced, in their order."""
+        return self._found(NUMBERED, json.dumps(sequences))
 
     def numbers_of(self, items: Sequence[str]) -> list[Change]:
         """Their bids and stock."""

@@ -3,7 +3,8 @@ commits, with the versions that they have.
 
 A change that the other has, or knows better, changes nothing there, so that several may ship to each other, again and
 in any order; all hosts agree once each has what each was told. How far a target has come is kept in the folder, and is
-forgotten where the target has lost its own.
+forgotten where the target has lost its own. So is what it refused, as of fields that its bundle does not have: that is
+sent again once its bundle is another one, and every REFUSED_SECONDS, unless a later change has replaced it.
 """
 
 from __future__ import annotations
@@ -22,37 +23,80 @@ from serving.catalogue.change_store import FILE, ChangeStore
 from serving.proto import sluice_pb2 as pb
 from serving.server.catalog_client import CatalogClient, ItemChange
 from serving.server.connection import RankingFailed
-from sluice.release.shipped_positions import Position, ShippedPositions
+from sluice.release.shipped_positions import Position, ShippedPositions, Tried
 
 AT_ONCE = 500
-LOOK_SECONDS, AGAIN_SECONDS = 0.2, 2.0
+LOOK_SECONDS, AGAIN_SECONDS, REFUSED_SECONDS = 0.2, 2.0, 60
 BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 AWAY = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED")
+TOO_LARGE = ("larger than max", "the batch: has more", "the batch: holds more")  # of gRPC, of the server
+REFUSED, STILL_REFUSED = "refused", "still refused"
 Told = Callable[[Counter[str]], None]
+Numbered = tuple[int, Change]
 
 
 def ship(folder: Path, target: str, client: CatalogClient) -> Counter[str]:
-    """All that the target has not been sent; how many were applied, superseded, refused. Raises RankingFailed as
-    gRPC does, and DataError without changes in the folder."""
+    """All that the target has not been sent, and what it refused where it is time for that; how many were applied,
+    superseded, refused, and still refused. Raises RankingFailed as gRPC does, and DataError without changes in the
+    folder."""
     if not (folder / FILE).exists():
         raise DataError(f"{folder} holds no {FILE}; name the folder of a server's --fresh")
     with closing(ChangeStore(folder)) as store, closing(ShippedPositions(folder)) as positions:
-        outcomes, position = Counter[str](), positions.of(target)
-        if client.status().stored_sequence < position.theirs:
-            position = Position()
-        while found := store.after(position.sequence, AT_ONCE):
-            for answer in _sent(client, [change for _, change in found]):
-                outcomes.update(pb.ChangeResult.Outcome.Name(one.outcome).lower() for one in answer.results)
-                position = Position(position.sequence, max(position.theirs, answer.sequence))
-            position = Position(found[-1][0], position.theirs)
-            positions.put(target, position)
-        return outcomes
+        shipment = Shipment(store, positions, target, client)
+        shipment.send_refused()
+        shipment.send_new()
+        return shipment.outcomes
+
+
+class Shipment:
+    """One round to one target."""
+
+    def __init__(
+        self, store: ChangeStore, positions: ShippedPositions, target: str, client: CatalogClient
+    ) -> None:
+        self._store, self._positions, self._target, self._client = store, positions, target, client
+        self.outcomes, self._position, status = Counter[str](), positions.of(target), client.status()
+        self._now = Tried(status.bundle_version, int(time.time()))
+        if status.stored_sequence < self._position.theirs:
+            self._position = positions.begin_again(target)
+
+    def send_refused(self) -> None:
+        before = self._positions.tried(self._target)
+        soon = 0 <= self._now.seconds - before.seconds < REFUSED_SECONDS
+        refused = [] if soon and before.bundle == self._now.bundle else self._positions.refused(self._target)
+        for start in range(0, len(refused), AT_ONCE):
+            numbers = refused[start : start + AT_ONCE]
+            self._send(self._store.numbered(numbers), numbers, STILL_REFUSED)
+        if refused:
+            self._positions.put_tried(self._target, self._now)
+
+    def send_new(self) -> None:
+        before = self.outcomes[REFUSED]
+        while found := self._store.after(self._position.sequence, AT_ONCE):
+            self._send(found, (), REFUSED, found[-1][0])
+        if self.outcomes[REFUSED] > before:
+            self._positions.put_tried(self._target, self._now)
+
+    def _send(self, found: Sequence[Numbered], settled: Sequence[int], refusal: str, reached: int = 0) -> None:
+        """`settled` are refused ones that count no more as such, unless they are refused again."""
+        refused, theirs = list[int](), self._position.theirs
+        for run, answer in _sent(self._client, found):
+            for (number, _), one in zip(run, answer.results, strict=True):
+                if one.outcome == pb.ChangeResult.REFUSED:
+                    refused.append(number)
+                    self.outcomes[refusal] += 1
+                else:
+                    self.outcomes[pb.ChangeResult.Outcome.Name(one.outcome).lower()] += 1
+            theirs = max(theirs, answer.sequence)
+        self._position = Position(max(self._position.sequence, reached), theirs)
+        self._positions.put(self._target, self._position, settled, refused)
 
 
 def follow(
     folder: Path, target: str, client: CatalogClient, told: Told, away: Callable[[RankingFailed], None]
 ) -> None:
-    """`ship`, again and again, until it is interrupted; a target that is away is tried again."""
+    """`ship`, again and again, until it is interrupted; a target that is away is tried again. What is refused once more
+    is no news."""
     absent = False
     while True:
         try:
@@ -66,17 +110,37 @@ def follow(
             time.sleep(AGAIN_SECONDS)
             continue
         absent = False
-        if outcomes:
+        if set(outcomes) - {STILL_REFUSED}:
             told(outcomes)
         time.sleep(LOOK_SECONDS)
 
 
-def _sent(client: CatalogClient, changes: Sequence[Change]) -> Iterator[pb.ChangeResponse]:
-    """A call for each run of changes of one method, in their order."""
-    for method, run in groupby(changes, _method):
+def _sent(client: CatalogClient, found: Sequence[Numbered]) -> Iterator[tuple[Sequence[Numbered], pb.ChangeResponse]]:
+    """A call for each run of changes of one method, in their order; several where it is larger than the target reads.
+    """
+    for method, run in groupby(found, lambda one: _method(one[1])):
         send = {"withdraw": client.withdraw, "item": client.upsert, "bid": client.set_bids,
                 "stock": client.set_stock}[method]
-        yield send([_item_change(change) for change in run])
+        yield from _in_parts(send, list(run))
+
+
+def _in_parts(
+    send: Callable[[Sequence[ItemChange]], pb.ChangeResponse], run: Sequence[Numbered]
+) -> Iterator[tuple[Sequence[Numbered], pb.ChangeResponse]]:
+    """Halves of halves; a change that alone is too large counts as refused."""
+    try:
+        yield run, send([_item_change(change) for _, change in run])
+        return
+    except RankingFailed as error:
+        if not any(words in str(error) for words in TOO_LARGE):
+            raise
+        problem = str(error)
+    if len(run) == 1:
+        refused = pb.ChangeResult(item_id=run[0][1].item, outcome=pb.ChangeResult.REFUSED, problem=problem)
+        yield run, pb.ChangeResponse(results=[refused])
+        return
+    for half in (run[: len(run) // 2], run[len(run) // 2 :]):
+        yield from _in_parts(send, half)
 
 
 def _method(change: Change) -> str:

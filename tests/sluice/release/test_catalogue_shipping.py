@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
+from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.server.catalog_client import CatalogClient, ItemChange
 from serving.server.connection import RankingFailed
@@ -35,11 +36,11 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def host(bundle: Path, folder: Path) -> Iterator[str]:
+def host(bundle: Path, folder: Path, **limits: int) -> Iterator[str]:
     """Its address."""
     loaded = LoadedBundle.load(bundle)
     with closing(Catalogue(loaded, bundle, folder)) as catalogue:
-        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        servicer = CatalogServicer(catalogue, loaded.settings.serve.model_copy(update=limits))
         with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server:
             yield server.target
         servicer.close()
@@ -103,6 +104,78 @@ def test_an_item_that_the_other_bundle_refuses_stops_no_other(bundle: Path, tmp_
         store.record([Change(item="i1", kind="item", version=1, event_time=1, arrived=1, value='{"nowhere": 1}'),
                       Change(item="i2", kind="bid", version=1, event_time=1, arrived=1, value="2.0")])
     with host(bundle, tmp_path / "b") as theirs, CatalogClient(theirs) as client:
+        assert ship(tmp_path / "a", theirs, client) == {"applied": 1, "refused": 1}
+        assert ship(tmp_path / "a", theirs, client) == {}
+
+
+def with_a_refused_item(folder: Path, bundle: Path, target_folder: Path) -> None:
+    with closing(ChangeStore(folder)) as store:
+        store.record([Change(item="i1", kind="item", version=1, event_time=1, arrived=1, value='{"nowhere": 1}')])
+    with host(bundle, target_folder) as theirs, CatalogClient(theirs) as client:
+        assert ship(folder, "b:1", client) == {"refused": 1}
+        assert ship(folder, "b:1", client) == {}
+
+
+def test_what_was_refused_is_sent_again_once_the_other_has_another_bundle(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    with_a_refused_item(a, bundle, b)
+    with host(bundle, b) as theirs, CatalogClient(theirs) as client:
+        asked, sent = client.status, list[str]()
+
+        def status() -> pb.CatalogStatus:
+            """Of a bundle that has the field."""
+            found = asked()
+            found.bundle_version = "another"
+            return found
+
+        def upsert(items: Sequence[ItemChange]) -> pb.ChangeResponse:
+            sent.extend(one.item for one in items)
+            return pb.ChangeResponse(results=[pb.ChangeResult(item_id="i1", outcome=pb.ChangeResult.APPLIED)])
+
+        monkeypatch.setattr(client, "status", status)
+        assert ship(a, "b:1", client) == {"still refused": 1}
+        assert ship(a, "b:1", client) == {}
+        monkeypatch.setattr(client, "status", asked)
+        monkeypatch.setattr(client, "upsert", upsert)
+        assert ship(a, "b:1", client) == {"applied": 1}
+        assert ship(a, "b:1", client) == {}
+        assert sent == ["i1"]
+
+
+def test_what_was_refused_is_sent_again_after_a_while_unless_it_was_replaced(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    with_a_refused_item(a, bundle, b)
+    monkeypatch.setattr(catalogue_shipping, "REFUSED_SECONDS", 0)
+    with host(bundle, b) as theirs, CatalogClient(theirs) as client:
+        assert ship(a, "b:1", client) == {"still refused": 1}
+        with closing(ChangeStore(a)) as store:
+            store.record([Change(item="i1", kind="item", version=2, event_time=2, arrived=2, value='{"item0": "v3"}')])
+        assert ship(a, "b:1", client) == {"applied": 1}
+        assert ship(a, "b:1", client) == {}
+    assert stored(a) == stored(b)
+
+
+@pytest.mark.parametrize("limit", [{"max_request_kb": 1}, {"max_candidates": 20}])
+def test_a_batch_that_is_larger_than_the_other_reads_goes_in_parts(
+    bundle: Path, tmp_path: Path, limit: dict[str, int]
+) -> None:
+    with closing(ChangeStore(tmp_path / "a")) as store:
+        store.record([Change(item=f"{n:0100}", kind="bid", version=1, event_time=n, arrived=n, value="1.5")
+                      for n in range(100)])
+    with host(bundle, tmp_path / "b", **limit) as theirs, CatalogClient(theirs) as client:
+        assert ship(tmp_path / "a", theirs, client) == {"applied": 100}
+    assert stored(tmp_path / "a") == stored(tmp_path / "b")
+
+
+def test_a_change_that_alone_is_larger_than_the_other_reads_stops_no_other(bundle: Path, tmp_path: Path) -> None:
+    with closing(ChangeStore(tmp_path / "a")) as store:
+        store.record([Change(item="i1", kind="bid", version=1, event_time=1, arrived=1, value="1.5"),
+                      Change(item="x" * 2000, kind="bid", version=1, event_time=1, arrived=1, value="1.5")])
+    with host(bundle, tmp_path / "b", max_request_kb=1) as theirs, CatalogClient(theirs) as client:
         assert ship(tmp_path / "a", theirs, client) == {"applied": 1, "refused": 1}
 
 
