@@ -59,8 +59,8 @@ MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, befor
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
 RANKED = ("", SERVICE)  # services whose health is that of the ranking
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
-# What is served, on which port, and what tells for how many seconds all that rank have hung.
-OnReady = Callable[[LoadedBundle, int, Callable[[], float]], None]
+# The version that is served, on which port, and what tells for how many seconds all that rank have hung.
+OnReady = Callable[[str, int, Callable[[], float]], None]
 log = logging.getLogger("sluice.serving")
 
 
@@ -265,7 +265,7 @@ async def _serve(
     def ready(port: int) -> None:
         log.info("serving %s, published %.0f s ago, on %s", bundle.version, bundle_age(bundle.manifest),
                  address(settings.host, port))
-        on_ready(bundle, port, lambda: server.stuck)
+        on_ready(bundle.version, port, lambda: server.stuck)
 
     server = Server(bundle, settings, answers, catalogue)
     if gate is not None:

@@ -108,12 +108,11 @@ def main(argument: str) -> int:
     orders.start()
     behind_others(lambda: import_module("serving.server.server"))  # two seconds of a core, which others need
     from contracts.errors import SluiceError
-    from serving.bundle.loaded_bundle import LoadedBundle
     from serving.server.server import ServerSettings, run
 
-    def ready(bundle: LoadedBundle, _: int, stuck: Callable[[], float]) -> None:
+    def ready(version: str, _: int, stuck: Callable[[], float]) -> None:
         orders.loop, orders.stuck = asyncio.get_running_loop(), stuck
-        reports.send(WorkerReport(ready=bundle.version))
+        reports.send(WorkerReport(ready=version))
 
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
                               told.fresh, told.user_store, told.event_stream)

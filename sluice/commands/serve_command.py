@@ -165,7 +165,7 @@ def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:
 
     settings = ServerSettings(host=told.host, port=told.port, answers=told.answers, doors=told.doors,
                               fresh=told.fresh, user_store=told.user_store, event_stream=told.event_stream)
-    run(folder, settings, lambda loaded, bound, _: ready(loaded.version, told.host, bound))
+    run(folder, settings, lambda version, bound, _: ready(version, told.host, bound))
 
 
 def serve_shared(folder: Path, settings: SupervisorSettings, follow: bool, ready: Ready) -> None:

@@ -12,28 +12,7 @@ import pytest
 from contracts.behind_others import LOADING_PRIORITY
 from serving.workers.bundle_cache import ServedBundle
 from serving.workers.bundle_search import BundleSearch, sentence
-
-
-class Shelf:
-    """A source that names `version`, or raises `error`; a fetch waits for `open`."""
-
-    def __init__(self) -> None:
-        self.version: str | None = "shop-1"
-        self.error: Exception | None = None
-        self.broken_store: Exception | None = None
-        self.open = threading.Event()
-        self.open.set()
-
-    def latest(self) -> str | None:
-        if self.error:
-            raise self.error
-        return self.version
-
-    def fetch(self, version: str) -> Path:
-        self.open.wait(20)
-        if self.broken_store:
-            raise self.broken_store
-        return Path(version)
+from tests.serving.workers.bundle_shelf import Shelf
 
 
 def found(search: BundleSearch, served: str = "shop-1", seconds: float = 0.3) -> ServedBundle | None:

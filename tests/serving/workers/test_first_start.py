@@ -18,7 +18,7 @@ from serving.workers.first_start import first_bundle, first_generation
 from serving.workers.generation import Generation
 from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
-from tests.serving.workers.test_bundle_search import Shelf
+from tests.serving.workers.bundle_shelf import Shelf
 
 LAST = ServedBundle(version="shop-0", folder=Path("shop-0"))
 
