@@ -34,6 +34,7 @@ def started(arguments: list[str], *paths: Path, before: str = "") -> subprocess.
     command = (f"from pathlib import Path; from sluice.run.one_process import start_several; {before}"
                f"start_several(2, {arguments!r}, [Path(name) for name in {[*map(str, paths)]!r}])")
     environment = {name: value for name, value in os.environ.items() if name not in ("WORLD_SIZE", "RANK")}
+    environment["OMP_NUM_THREADS"] = "1"  # or torchrun says that it has set it
     environment["PYTHONPATH"] = os.pathsep.join(map(str, [*paths, ROOT]))
     return subprocess.run([sys.executable, "-c", command], env=environment, text=True, capture_output=True, timeout=170,
                           check=False)
