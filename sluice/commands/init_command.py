@@ -53,7 +53,7 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
     return WrittenConfig(
         config=str(target), rows=sample.rows, label=_label(config),
         fields={field.name: field.kind for field in config.fields}, left_out=guessed.left_out,
-        roles={role: getattr(config.log, role) for role in ("user_id", "item_id", "event_time", "position")},
+        roles={role: getattr(config.log, role) for role in ("user_id", "item_id", "event_time", "position", "bid")},
         tables={table.side: table.beside.sample.path.name for table in guessed.tables},
     )
 
@@ -74,7 +74,7 @@ def _label(config: Config) -> str:
 
 def _show(guessed: Guess, config: Config, console: Console) -> None:
     table = Table("column", "taken as", "because", title=f"label: {_label(config)}  ({guessed.label.why})")
-    for role, column in (("time", guessed.time), ("position", guessed.position)):
+    for role, column in (("time", guessed.time), ("position", guessed.position), ("bid", guessed.bid)):
         if column is not None:
             table.add_row(column.name, role, guessed.notes["event_time" if role == "time" else role])
     for field in guessed.all_fields:

@@ -32,9 +32,10 @@ def _head(name: str, sample: TableSample) -> str:
 
 
 def _log(sample: TableSample, guess: Guess) -> str:
-    labels = [column for column in guess.columns if column.plain in guess.label.columns]
-    lines = ["[log]", *source(sample, guess.columns, guess.fields, labels, guess.position)]
-    roles = {"user_id": guess.user, "item_id": guess.item, "event_time": guess.time, "position": guess.position}
+    numbers = [column for column in guess.columns if column.plain in guess.label.columns or column is guess.bid]
+    lines = ["[log]", *source(sample, guess.columns, guess.fields, numbers, guess.position)]
+    roles = {"user_id": guess.user, "item_id": guess.item, "event_time": guess.time, "position": guess.position,
+             "bid": guess.bid}
     for role, column in roles.items():
         if role in guess.notes:
             lines.append(comment(f"{role}: {guess.notes[role]}").rstrip())
@@ -63,7 +64,7 @@ def _moment(guess: Guess) -> str:
 
 def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
     used = guess.label.columns
-    used |= {column.plain for column in (guess.user, guess.item, guess.position) if column is not None}
+    used |= {column.plain for column in (guess.user, guess.item, guess.position, guess.bid) if column is not None}
     if guess.time is not None:
         moment = _moment(guess)
         yield moment, guess.time.expression or quoted(guess.time.name)

@@ -1,4 +1,4 @@
-"""Columns of a sample -> label, time, user, item, position and fields, each with the reason.
+"""Columns of a sample -> label, time, user, item, position, bid and fields, each with the reason.
 
 Users, items and labels are told by their names, or by their places in the four columns of ratings without a header.
 """
@@ -29,6 +29,7 @@ WIDER_ITEM = re.compile(r"^(artist|album|playlist|episode|show|course|lesson|exe
                         r"vacancy|property|coupon|deal|banner|campaign)" + SUFFIX, re.I)
 NAMES = {"user_id": (USER,), "item_id": (ITEM, WIDER_ITEM)}
 POSITION = re.compile(r"^(position|pos|slot|rank|slot_index)$", re.I)
+BID = re.compile(r"^((max_?|cpc_?)?bid(_?(price|amount|value|cpc|usd|eur|gbp))?|(max_?)?cpc|cost_per_click)$", re.I)
 BIRTH = re.compile(r"birth|dob|registered|signup|joined|released", re.I)
 ASIN = re.compile(r"(B0[0-9A-Z]{8}|\d{9}[0-9X])$")
 FEWEST_TIMES, KNOWN_TIMES, RECURS = 20, 0.995, 0.5
@@ -47,6 +48,7 @@ class Guess:
     user: Column | None = None
     item: Column | None = None
     position: Column | None = None
+    bid: Column | None = None
     notes: dict[str, str] = dataclasses.field(default_factory=dict)
     tables: list[SideTable] = dataclasses.field(default_factory=list)
     not_joined: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -78,7 +80,8 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
         columns, rest = _replaced(columns, named, user), _replaced(rest, named, user)
     user, item, fitting = _with_tables(rest, user, item, beside, notes)
     position = _position(rest, notes) if item and label.expression is not None else None
-    roles = [column for column in (time, position) if column is not None]
+    bid = _bid(rest, notes) if item and label.expression is not None else None
+    roles = [column for column in (time, position, bid) if column is not None]
     left_out: dict[str, str] = {}
     known = Roles(user, item, label.truth)
     fields = [field for column in rest if column not in roles for field in fields_of(column, known, left_out)]
@@ -87,7 +90,7 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
         raise DataError("no column besides the label can be a field: " + "; ".join(
             f"{name}: {why}" for name, why in left_out.items()) + "; bring a table with at least one feature")
     apart = dict(repeating({"user": user, "item": item}, beside))
-    return Guess(columns, label, fields, left_out, time, user, item, position, notes, tables, apart)
+    return Guess(columns, label, fields, left_out, time, user, item, position, bid, notes, tables, apart)
 
 
 def _with_strangers(
@@ -211,5 +214,19 @@ def _position(columns: Sequence[Column], notes: dict[str, str]) -> Column | None
             low, high = min(column.known), max(column.known)
             if 1 <= low < high <= 1000:
                 notes["position"] = f"its name, and values from {low} to {high}"
+                return column
+    return None
+
+
+def _bid(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
+    """A number above 0 in every row: a row without a bid would go to quarantine."""
+    for column in columns:
+        if BID.match(column.plain) and column.type in ("integer", "number") and len(column.known) == len(column.values):
+            low, high = min(column.known), max(column.known)
+            if low > 0:
+                notes["bid"] = (
+                    f"its name, and values from {low} to {high}: taken for what a click pays, so that items are found "
+                    "and ranked by bid x probability, and priced in an auction (rerank.kind says otherwise); it is no "
+                    "field then. Remove this line where it is no bid per click")
                 return column
     return None

@@ -64,3 +64,18 @@ def test_texts_that_would_break_toml_are_escaped(tmp_path: Path) -> None:
     path.write_text('x "y",label\n' + "".join(f"v{row % 5},{row % 2}\n" for row in range(200)))
     _, config = written(path)
     assert config.log.path.endswith('a "quoted" \\ name.csv')
+
+
+@pytest.mark.parametrize(("name", "mark", "derive"), [
+    ("bid", "", None), ("max bid", "$", "try_cast(regexp_replace(`max bid`, '[^0-9.+-]', '') AS DOUBLE)"),
+])
+def test_a_bid_is_read_as_a_number_and_no_field(name: str, mark: str, derive: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"ad_id,{name},site,click\n" + "".join(
+        f"a{row % 7},{mark}{1 + row % 7 / 10},s{row % 3},{row % 2}\n" for row in range(300)))
+    text, config = written(path)
+    plain = name.replace(" ", "_")
+    assert (config.log.bid, config.log.derive.get(plain)) == (plain, derive)
+    assert ("bid DOUBLE" in str(config.log.schema_ddl)) == (derive is None)
+    assert plain not in {field.name for field in config.fields}
+    assert "# bid: its name, and values from 1.0 to 1.6: taken for what a click pays" in text

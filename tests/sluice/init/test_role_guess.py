@@ -128,16 +128,31 @@ def test_few_rows_without_an_item_go_to_quarantine_and_many_make_it_none() -> No
         assert ("they go to quarantine" in found.notes["item_id"]) == taken
 
 
+PRICES = [0.1 + item / 10 for item in ITEMS]
+
+
+@pytest.mark.parametrize(("name", "values", "taken"), [
+    ("bid", PRICES, True), ("bid_price", PRICES, True), ("max_cpc", PRICES, True), ("price", PRICES, False),
+    ("bid", [0.0, *PRICES[1:]], False), ("bid", [None, *PRICES[1:]], False),
+])
+def test_bids_beside_items_are_the_auctions_and_no_field(name: str, values: list[Any], taken: bool) -> None:
+    item = column("ad_id", ITEMS, "integer")
+    found = log(item, column(name, values, "number"))
+    assert (found.bid is not None) == taken == (name not in fields(found)) == ("bid" in found.notes)
+    assert guess([column("clicked", CLICKS, "integer"), column(name, values, "number")], None).bid is None  # no items
+
+
 TIMES = column("bought_at", [f"2026-01-{1 + row // 20:02d}" for row in range(ROWS)], "time")
 TAKES = [column("customer_id", USERS), column("product_id", ITEMS, "integer"), TIMES]
 
 
 def test_who_took_what_and_when_without_a_label_is_a_log_of_positives_alone() -> None:
     found = guess([*TAKES, column("rank", [1 + row % 5 for row in range(ROWS)], "integer"),
-                   column("channel", ["web", "app"] * (ROWS // 2))], None)
+                   column("bid", PRICES, "number"), column("channel", ["web", "app"] * (ROWS // 2))], None)
     assert found.label.expression is None
     assert found.label.repeat
     assert found.position is None
+    assert found.bid is None
     assert {"customer_id", "product_id", "channel"} <= fields(found).keys()
 
 
