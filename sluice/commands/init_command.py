@@ -40,7 +40,7 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
     target = target or Path(f"{name}.toml")
     if target.exists() and not force:
         raise ConfigError(f"{target} exists; give another file with --out, or overwrite it with --force")
-    sample = read_sample(path)
+    sample = read_sample(path, written=Path(os.path.abspath(target)))
     if sample.rows < FEWEST_ROWS:
         raise DataError(f"{path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate and test")
     guessed = guess(typed_columns(sample), label, tables_beside(path))

@@ -157,10 +157,12 @@ def _parts(rows: Sequence[list[str]], by_comma: int) -> bool:
 
 
 def _is_header(first: list[str], rest: Sequence[list[str]]) -> bool:
-    """Names, not values: no numbers and nothing missing, different from what stands below."""
+    """Names, not values: no numbers and nothing missing, different from what stands below, if anything does."""
     names = [cell.strip() for cell in first]
     if any(NUMBER.match(name) for name in names) or len(set(names)) < 0.5 * len(names):
         return False
+    if not rest:
+        return all(re.match(r"[^\W\d]", name) for name in names)
     below = [{row[place].strip() for row in rest if place < len(row)} for place in range(len(names))]
     if not any(below):
         return False

@@ -16,11 +16,10 @@ from typing import Any, Literal
 from contracts.errors import DataError
 from sluice.init.column_types import Column, quoted, typed_columns
 from sluice.init.field_guess import GuessedField, Roles, fields_of, useless
-from sluice.init.table_sample import WHOLE_BYTES, TableSample, read_sample
+from sluice.init.table_sample import NO_TABLES, WHOLE_BYTES, TableSample, read_sample
 from sluice.init.time_formats import UNNAMED
 
 Side = Literal["user", "item"]
-NO_TABLES = (".toml", ".md", ".py", ".ipynb", ".json", ".jsonl", ".html", ".zip", ".log", ".xml", ".yaml", ".pdf")
 MOST_FILES = 30
 KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
 NEARLY = 0.8  # of its rows have keys of their own: meant as a row per key, unlike a log
@@ -59,7 +58,7 @@ def tables_beside(path: Path) -> list[Beside]:
     found = []
     for other in sorted(path.absolute().parent.iterdir())[:MOST_FILES]:
         unpacked = Path(other.name.lower().removesuffix(".gz"))
-        if not other.is_file() or other.samefile(path) or unpacked.suffix in NO_TABLES:
+        if not other.is_file() or other.samefile(path) or unpacked.suffix in (*NO_TABLES, ".json", ".jsonl", ".log"):
             continue
         if other.name.startswith(".") or not 0 < other.stat().st_size <= WHOLE_BYTES:
             continue

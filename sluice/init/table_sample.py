@@ -6,7 +6,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from sluice.init.json_lines import json_columns
 
 TEXT_BYTES, GROUPS, ROWS, WHOLE_BYTES = 1 << 20, 3, 20_000, 64 << 20
 MAGIC, GZIP, UTF_16 = b"PAR1", b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
+NO_TABLES = (".toml", ".md", ".py", ".ipynb", ".html", ".zip", ".xml", ".yaml", ".pdf")
 JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*\{)")
 
 
@@ -35,7 +36,7 @@ class TableSample:
     """`columns` by name in the file's order, None for missing; `types` are Arrow's, or None throughout for text.
 
     `rows` is exact for Parquet and estimated from the bytes for text; `dialect` is that of CSV; `format` as Spark's
-    readers are called.
+    readers are called; `pattern` of the folder's files that are the table, "" where all are.
     """
 
     path: Path
@@ -44,40 +45,58 @@ class TableSample:
     rows: int
     dialect: Dialect | None
     format: str = "parquet"
+    pattern: str = ""
 
 
-def read_sample(path: Path, whole: bool = False) -> TableSample:
-    """Of a folder its first, middle and last file. `whole`: every row of a file of up to WHOLE_BYTES.
+def read_sample(path: Path, whole: bool = False, written: Path | None = None) -> TableSample:
+    """Of a folder its first, middle and last file. `whole`: every row of a file of up to WHOLE_BYTES; `written`: what
+    will be written beside, and is none of the table's files.
 
     Raises DataError when the table cannot be read, is of neither format, or has fewer than two columns."""
     try:
-        files = _files(path)
+        files, pattern = _files(path, written)
         shown = [files[place] for place in sorted({0, len(files) // 2, len(files) - 1})]
         bounds = Bounds(WHOLE_BYTES, WHOLE_BYTES) if whole else Bounds(GROUPS * TEXT_BYTES, ROWS)
         parquet = {_is_parquet(file): file for file in shown}
         if len(parquet) > 1:
             raise DataError(f"{path} holds Parquet ({parquet[True].name}) and text ({parquet[False].name}); a log is "
                             "of one format: give one of its files, or move the others away")
-        return _parquet(path, files, shown, bounds.rows) if True in parquet else _text(path, files, shown, bounds)
+        found = _parquet(path, files, shown, bounds.rows) if True in parquet else _text(path, files, shown, bounds)
+        return replace(found, pattern=pattern)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is damaged Parquet: {str(error).splitlines()[0]}") from None
 
 
-def _files(path: Path) -> list[Path]:
-    """The file, or those of a folder, hidden ones and marks such as _SUCCESS left out, as they are read later."""
+def _files(path: Path, written: Path | None) -> tuple[list[Path], str]:
+    """The file, or those of a folder, hidden ones and marks such as _SUCCESS left out, as they are read later; and the
+    pattern that leaves out what is no table, such as a configuration."""
     if not path.is_dir():
-        return [path]
-    files = sorted(file for file in path.rglob("*")
-                   if not is_hidden(file.relative_to(path)) and file.is_file() and file.stat().st_size)
+        return [path], ""
+    there = sorted(file for file in path.rglob("*") if not is_hidden(file.relative_to(path)) and file.is_file())
+    tables = [file for file in there if file.suffix.lower() not in NO_TABLES and file != written]
+    files = [file for file in tables if file.stat().st_size]
     if not files:
-        raise DataError(f"{path} is a folder without files; give a CSV, JSON or Parquet file, or a folder of them")
+        raise DataError(f"{path} is a folder without files of a table; give a CSV, JSON or Parquet file, or a folder "
+                        "of them")
     part = next((name for file in files for name in file.relative_to(path).parts[:-1] if "=" in name), None)
     if part is not None:
         raise DataError(f"{path} is partitioned ({part}), and which columns that makes is the reader's matter; give "
                         "one of its files, and put the folder into the result")
-    return files
+    others = [file for file in there if file not in tables]
+    if written is not None and path in written.parents:
+        others.append(written)
+    return files, _pattern(path, tables, others[0]) if others else ""
+
+
+def _pattern(path: Path, files: Sequence[Path], other: Path) -> str:
+    """Of the files, without `other`. Raises DataError where none tells them apart."""
+    endings = {"".join(file.suffixes[-2:]) if file.suffix == ".gz" else file.suffix for file in files}
+    if len(endings) > 1 or "" in endings or any(file.parent != path for file in files):
+        raise DataError(f"{path} is read as one table, and {other.name} there is no part of it: put it "
+                        "elsewhere (--out says where the configuration goes), or give one of the folder's files")
+    return f"*{endings.pop()}"
 
 
 def _is_parquet(file: Path) -> bool:

@@ -33,7 +33,8 @@ def source(
     whole: Column | None = None,
 ) -> list[str]:
     """Lines from `path` to `schema_ddl`. `doubles` are read as numbers besides numeric fields, `whole` as INT."""
-    lines = [f"path = {text_value('{data}/' + sample.path.name)}"]
+    within = f"/{sample.pattern}" if sample.pattern else ""
+    lines = [f"path = {text_value('{data}/' + sample.path.name + within)}"]
     if sample.dialect is None:
         return [*lines, f'format = "{sample.format}"']
     inner = ", ".join(f"{key} = {text_value(value)}" for key, value in

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -74,6 +75,23 @@ def test_a_file_of_nothing_but_lists_lacks_a_label(tmp_path: Path) -> None:
     pq.write_table(pa.table({"tags": [["a", "b"], ["c"]] * 100}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match="there is no label"):
         write_config(tmp_path / "t.parquet", tmp_path / "t.toml", None, False, console())
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_folder_with_its_own_configuration_is_read_by_a_pattern(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "log").mkdir()
+    monkeypatch.chdir(tmp_path / "log")
+    table = pa.table({"size": [float(row * 7 % 50) for row in range(2000)], "y": [row % 3 // 2 for row in range(2000)]})
+    for part in range(2):
+        file = Path(f"{part}.{ending}")
+        pq.write_table(table, file) if ending == "parquet" else pc.write_csv(table, file)
+    for _ in range(2):
+        write_config(Path("."), None, None, True, console())
+    config = load(Path("log.toml"))
+    assert config.log.path == f"{{data}}/log/*.{ending}"
+    assert jobs.run_features(config, None, Artifacts(tmp_path / "out"), console())[0].ingest.rows_in == 4000
 
 
 @pytest.mark.parametrize("key", ["user_{0}", "{0}"])

@@ -72,9 +72,26 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(name: str, content: bytes,
 def test_an_empty_folder_and_an_empty_parquet_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="folder without files"):
         read_sample(tmp_path)
+    (tmp_path / "header.csv").write_text("user_id,item_id,click\n")
+    with pytest.raises(DataError, match="no rows below its header"):
+        read_sample(tmp_path / "header.csv")
     pq.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "e.parquet")
     with pytest.raises(DataError, match="has no rows"):
         read_sample(tmp_path / "e.parquet")
+
+
+def test_what_is_no_table_is_left_out_of_a_folder_by_a_pattern(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("a,b\n1,x\n2,y\n")
+    assert read_sample(tmp_path).pattern == ""
+    assert read_sample(tmp_path, written=tmp_path / "made.toml").pattern == "*.csv"
+    assert read_sample(tmp_path, written=tmp_path.parent / "made.toml").pattern == ""
+    (tmp_path / "old.toml").write_text('name = "old"\n')
+    found = read_sample(tmp_path)
+    assert (found.pattern, found.columns["b"]) == ("*.csv", ["x", "y"] * 2)
+    (tmp_path / "c.txt").write_text("a,b\n1,x\n2,y\n")
+    with pytest.raises(DataError, match=r"old\.toml there is no part of it: put it elsewhere"):
+        read_sample(tmp_path)
 
 
 def folder(tmp_path: Path, **files: str) -> Path:
