@@ -7,6 +7,7 @@ is one caller's.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,8 @@ from serving.events.event import Event
 from serving.events.event_store import Clock, EventStore, Recorded
 
 MOST_WAITING, MOST_BYTES = 50_000, 64 << 20  # events, and of their messages
+MOST_SECONDS = 1.0  # that a caller waits until its events are known; more only where the clock was set back
+log = logging.getLogger("sluice.serving")
 AGAIN = "send them again later, or elsewhere"
 
 
@@ -60,10 +63,11 @@ class EventRecorder:
         self._batches, self._busy = list[Batch](), False
         self._waiting = Places(most, "events wait for the disk", AGAIN)
         self._bytes = Places(MOST_BYTES, "bytes of events wait for the disk", AGAIN)
-        self._store = self._thread.submit(opened).result()
+        self._store, self._set_back = self._thread.submit(opened).result(), False
 
     async def record(self, events: Sequence[Event], size: int = 0, who: str = "") -> Recorded:
-        """Once they are on the disk, and known to whoever asks; `size` in bytes. Raises TooMany, NotKept."""
+        """Once they are on the disk, and known to whoever asks; `size` in bytes. Where the clock was ahead before, they
+        are known when it is there again, for which nobody waits. Raises TooMany, NotKept."""
         if not events:
             return Recorded(0, 0)
         batch = Batch(who, events, size, asyncio.get_running_loop().create_future())
@@ -73,8 +77,19 @@ class EventRecorder:
         if idle:
             self._thread.submit(self._drain)
         recorded = await batch.done
-        await asyncio.sleep(max(recorded.known - self._clock(), 0) / SECOND)
+        ahead = (recorded.known - self._clock()) / SECOND
+        self._say_once(ahead)
+        await asyncio.sleep(min(max(ahead, 0), MOST_SECONDS))
         return recorded
+
+    def _say_once(self, ahead: float) -> None:
+        """Until the clock has been there again."""
+        is_set_back = ahead > MOST_SECONDS
+        if is_set_back and not self._set_back:
+            log.error("the clock was set back, or was ahead before: the latest events are known %.1f s from now; "
+                      "they are kept in their order, and requests use them from then on; keep the host's clock by NTP, "
+                      "without steps", ahead)
+        self._set_back = is_set_back
 
     def close(self) -> None:
         """Waits for what is being written."""

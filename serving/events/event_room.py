@@ -22,7 +22,7 @@ from serving.batches.sized_server import BatchBounds, SizedServer
 from serving.events.event_keeper import EventKeeper
 from serving.events.event_recorder import EventRecorder, Told, nobody
 from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, now_micros
-from serving.events.event_store import EventStore
+from serving.events.event_store import EventStore, unheard
 from serving.events.event_stream import EventStream
 from serving.events.event_users import EventUsers
 from serving.events.stream_reader import StreamReader
@@ -37,12 +37,12 @@ LOG = "log"
 class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
     are answered from the bundle's tables. `told` hears of the kinds of new events, `who` names callers, who share the
-    turns of batches and what waits for the disk. Raises DataError where the folder cannot be used, ConfigError where
-    `stream` is no address."""
+    turns of batches and what waits for the disk, `was_late` hears of commits that took too long. Raises
+    DataError where the folder cannot be used, ConfigError where `stream` is no address."""
 
     def __init__(
         self, folder: Path | None, features: EventFeatures | None, serve: Serve, told: Told = nobody,
-        who: Who | None = None, stream: str | None = None,
+        who: Who | None = None, stream: str | None = None, was_late: Callable[[], None] = unheard,
     ) -> None:
         self.users: EventUsers | None = None
         self._reader: StreamReader | None = None
@@ -50,7 +50,7 @@ class EventRoom:
         self._keeper: EventKeeper | None = None
         if folder is not None and features is not None:
             def opened() -> EventStore:
-                return EventStore(folder, features, now_micros)
+                return EventStore(folder, features, now_micros, was_late=was_late)
 
             self._recorder = EventRecorder(opened, now_micros, told=told)
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)

@@ -62,6 +62,10 @@ Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
 
 
+def unheard() -> None:
+    """Nobody is told."""
+
+
 class Recorded(NamedTuple):
     """How many events are new, and how many were there before. `known` is when the last of them is known, `kinds` is
     what the new ones are."""
@@ -73,14 +77,18 @@ class Recorded(NamedTuple):
 
 
 class EventStore:
-    """One connection: for one thread. `since` is the moment from which on all events are here.
+    """One connection: for one thread. `since` is the moment from which on all events are here; `was_late` hears of
+    every commit that took longer than the margin.
 
     Raises DataError where the file cannot be used.
     """
 
-    def __init__(self, folder: Path, features: EventFeatures, clock: Clock, margin: int = MARGIN) -> None:
+    def __init__(
+        self, folder: Path, features: EventFeatures, clock: Clock, margin: int = MARGIN,
+        was_late: Callable[[], None] = unheard,
+    ) -> None:
         self.path, self._features, self._clock, self._margin, self.late = folder / FILE, features, clock, margin, 0
-        self.connection, self._next = opened(self.path, SCHEMA), 0
+        self.connection, self._next, self._was_late = opened(self.path, SCHEMA), 0, was_late
         self._writes = False
         self._label_window = features.label_window * 1_000_000  # microseconds
         with transaction(self.connection):
@@ -113,7 +121,9 @@ class EventStore:
         with transaction(self.connection):
             first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
             found = [self._batch(events) for events in batches]
-        self.late += self._clock() > first
+        if self._clock() > first:
+            self.late += 1
+            self._was_late()
         return found
 
     def _batch(self, events: Sequence[Event]) -> Recorded:

@@ -28,6 +28,8 @@ class FreshnessMetrics:
         self._lag = Gauge("sluice_catalogue_lag_seconds", "Since when changes of items may be stored and not shown, in "
                           "any process.", registry=registry, multiprocess_mode="livemax")
         self._events = Counter("sluice_events_recorded_total", "New events on the disk.", ["kind"], registry=registry)
+        self._late = Counter("sluice_events_late_commits_total", "Commits of events that were done after their known "
+                             "time.", registry=registry)
         self._newest = Gauge("sluice_events_newest_timestamp_seconds", "When the last event was recorded.",
                              registry=registry, multiprocess_mode="max")
         self._ages = Histogram("sluice_user_age_seconds", "How old the newest that is known of a requester beyond the "
@@ -62,6 +64,10 @@ class FreshnessMetrics:
             self._events.labels(kind).inc(count)
         if kinds:
             self._newest.set(time.time())
+
+    def was_late(self) -> None:
+        """Of a commit of events."""
+        self._late.inc()
 
     def user_store(self, state: StoreState) -> None:
         """As it is now."""

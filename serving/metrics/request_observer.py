@@ -97,6 +97,11 @@ class RequestObserver:
         if self.metrics is not None:
             self.metrics.freshness.recorded(kinds)
 
+    def was_late(self) -> None:
+        """Of a commit of events that took longer than their known time allows."""
+        if self.metrics is not None:
+            self.metrics.freshness.was_late()
+
     def close(self) -> None:
         """This process serves no more."""
         if self.metrics is not None:

@@ -11,7 +11,7 @@ from serving.events import event_recorder
 from serving.events.event import Event
 from serving.events.event_recorder import EventRecorder, NotKept, TooMany
 from serving.events.event_store import Recorded
-from tests.serving.recorded_events import START, SetClock, click_event, shown_event, store_at
+from tests.serving.recorded_events import SECOND, START, SetClock, click_event, shown_event, store_at
 
 
 def test_batches_that_come_together_are_told_apart(tmp_path: Path) -> None:
@@ -45,6 +45,26 @@ def test_events_are_counted_whose_caller_has_gone(tmp_path: Path) -> None:
     asyncio.run(leave())
     recorder.close()
     assert sorted(told) == ["click", "impression"]
+
+
+def test_a_clock_that_was_set_back_holds_nobody_up_and_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(event_recorder, "MOST_SECONDS", 0.01)
+    clock = SetClock()
+    clock.now += 3600 * SECOND
+    recorder = EventRecorder(lambda: store_at(tmp_path, clock), clock)
+
+    async def record() -> list[Recorded]:
+        before = await recorder.record([shown_event("a", START)])
+        clock.now -= 3600 * SECOND
+        return [before, *[await recorder.record([shown_event(name, START)]) for name in "bc"]]
+
+    found = asyncio.run(asyncio.wait_for(record(), 10))
+    recorder.close()
+    assert [one.new for one in found] == [1, 1, 1]
+    assert found[0].known < found[1].known < found[2].known
+    assert [line[:22] for line in caplog.messages] == ["the clock was set back"]
 
 
 class HeldDisk(EventRecorder):

@@ -107,9 +107,10 @@ def test_another_process_sees_what_is_committed(store: EventStore, tmp_path: Pat
 
 def test_a_commit_that_took_longer_than_its_events_were_kept_back_is_counted(tmp_path: Path, clock: SetClock) -> None:
     ticking = iter(range(START, START + 9 * SECOND, SECOND))
-    store = EventStore(tmp_path / "slow", recorded_features(), lambda: next(ticking), margin=1)
+    told = list[bool]()
+    store = EventStore(tmp_path / "slow", recorded_features(), lambda: next(ticking), 1, lambda: told.append(True))
     store.record([[shown_event("a", START)]])
-    assert store.late == 1
+    assert (store.late, told) == (1, [True])
     assert store_at(tmp_path, clock).late == 0
 
 

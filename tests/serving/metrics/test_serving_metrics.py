@@ -169,6 +169,9 @@ def test_new_events_are_counted_by_kind(seen: Seen) -> None:
     seen.metrics.freshness.recorded(["impression", "click", "impression"])
     assert seen.value("sluice_events_recorded_total", kind="impression") == 2
     assert seen.value("sluice_events_recorded_total", kind="click") == 1
+    assert seen.value("sluice_events_late_commits_total") == 0
+    seen.metrics.freshness.was_late()
+    assert seen.value("sluice_events_late_commits_total") == 1
     assert seen.value("sluice_events_newest_timestamp_seconds") == pytest.approx(time.time(), abs=60)
 
 
