@@ -194,7 +194,7 @@ class Ranking:
 class CatalogStub:
     """Changes of items between two bundles: durable before they are acknowledged, seen by every worker of the host within a
     second, and made again on the next bundle. FAILED_PRECONDITION where the server keeps no changes (`sluice serve
-    --fresh`). Each item of a batch is all or nothing for itself; a batch may be sent again as often as one likes.
+    --fresh`). Each item of a batch is refused whole or not at all; a batch may be sent again as often as one likes.
     """
 
     def __init__(self, channel):
@@ -233,7 +233,7 @@ class CatalogStub:
 class CatalogServicer:
     """Changes of items between two bundles: durable before they are acknowledged, seen by every worker of the host within a
     second, and made again on the next bundle. FAILED_PRECONDITION where the server keeps no changes (`sluice serve
-    --fresh`). Each item of a batch is all or nothing for itself; a batch may be sent again as often as one likes.
+    --fresh`). Each item of a batch is refused whole or not at all; a batch may be sent again as often as one likes.
     """
 
     def Upsert(self, request, context):
@@ -309,7 +309,7 @@ def add_CatalogServicer_to_server(servicer, server):
 class Catalog:
     """Changes of items between two bundles: durable before they are acknowledged, seen by every worker of the host within a
     second, and made again on the next bundle. FAILED_PRECONDITION where the server keeps no changes (`sluice serve
-    --fresh`). Each item of a batch is all or nothing for itself; a batch may be sent again as often as one likes.
+    --fresh`). Each item of a batch is refused whole or not at all; a batch may be sent again as often as one likes.
     """
 
     @staticmethod

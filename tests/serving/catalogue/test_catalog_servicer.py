@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
+from serving.catalogue.change_store import ChangeStore
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from sluice.cli import app
@@ -66,6 +67,25 @@ def test_changes_over_the_wire_outlive_the_server(bundle_folder: Path, tmp_path:
             assert shown(channel)[0] == "new"
     finally:
         server.stop()
+
+
+def test_of_an_upsert_each_part_holds_by_the_version_of_its_kind(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
+                grpc.insecure_channel(server.target) as channel:
+            catalog = sluice_pb2_grpc.CatalogStub(channel)
+            stock = pb.ItemStock(change=change("new", 5), stock=7)
+            catalog.SetStock(pb.SetStockRequest(items=[stock]), timeout=60)
+            whole = pb.UpsertRequest(items=[pb.ItemUpsert(change=change("new", 4), bid=2.0, stock=3)])
+            outcomes = [catalog.Upsert(whole, timeout=60).results[0].outcome for _ in range(2)]
+        servicer.close()
+    assert outcomes == [pb.ChangeResult.APPLIED, pb.ChangeResult.SUPERSEDED]
+    with closing(ChangeStore(tmp_path)) as store:
+        kept = {one.kind: (one.version, one.number) for one in store.numbers_of(["new"])}
+    assert kept == {"stock": (5, 7.0), "bid": (4, 2.0)}
 
 
 def test_the_status_waits_for_no_batch(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:
