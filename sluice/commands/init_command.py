@@ -63,12 +63,15 @@ def _check(sample: TableSample, guessed: Guess) -> None:
     rate, rows = guessed.label.rate, len(next(iter(sample.columns.values())))
     if rate is not None and min(rate, 1 - rate) * rows < FEWEST_POSITIVES:
         raise DataError(
-            f"{guessed.label.expression} holds for {rate:.2%} of {rows} sampled rows; at least {FEWEST_POSITIVES} rows "
-            "of each class are needed: bring more of the rarer one, or another label with --label"
+            f"{guessed.label.expression or 'the label'} holds for {rate:.2%} of {rows} sampled rows; at least "
+            f"{FEWEST_POSITIVES} rows of each class are needed: bring more of the rarer one, or another label with "
+            "--label"
         )
 
 
 def _label(config: Config) -> str:
+    if config.label.clicks is not None:
+        return f"a row of {Path(config.label.clicks.path).name} within {config.label.clicks.window} s"
     return config.label.expression or "every row is a positive"
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sluice.init.column_types import quoted
+from sluice.init.column_types import Column, quoted
 from sluice.init.field_guess import GuessedField
 from sluice.init.history_text import history_text
+from sluice.init.label_guess import Clicks
 from sluice.init.role_guess import Guess
 from sluice.init.side_tables import SideTable
 from sluice.init.table_sample import TableSample
@@ -57,8 +58,12 @@ def _side_table(table: SideTable) -> str:
 
 
 def _moment(guess: Guess) -> str:
+    return _free_moment(guess.columns, guess.time)
+
+
+def _free_moment(columns: Sequence[Column], time: Column | None) -> str:
     """A name for the derived time that no column has."""
-    names = {column.plain.lower() for column in guess.columns if column is not guess.time}
+    names = {column.plain.lower() for column in columns if column is not time}
     return next(name for name in ("event_time", "event_moment", "event_time_derived") if name not in names)
 
 
@@ -76,10 +81,21 @@ def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
 
 def _label(guess: Guess) -> str:
     rate = "" if guess.label.rate is None else f"; {guess.label.rate:.1%} of the sampled rows are positive"
+    if guess.label.clicks is not None:
+        return comment(guess.notes["label"] + rate) + _clicks(guess.label.clicks)
     if guess.label.expression is None:
         repeat = str(guess.label.repeat).lower()
         return comment(guess.notes["label"]) + f"[label]\npositives_only = true\nrepeat = {repeat}\n"
     return comment(guess.notes["label"] + rate) + f"[label]\nexpression = {text_value(guess.label.expression)}\n"
+
+
+def _clicks(clicks: Clicks) -> str:
+    moment = _free_moment(clicks.columns, clicks.time)
+    lines = ["[label.clicks]", *source(clicks.sample, clicks.columns, ()),
+             f"on = [{', '.join(map(text_value, clicks.on))}]", f"event_time = {text_value(moment)}",
+             f"window = {text_value(clicks.window)}"]
+    made = {moment: clicks.time.expression or quoted(clicks.time.name)}
+    return "\n".join([*lines, *section("label.clicks.derive", made)]) + "\n"
 
 
 def _windows(guess: Guess) -> str:

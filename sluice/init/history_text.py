@@ -22,7 +22,7 @@ def history_text(guess: Guess) -> str:
     """Empty where the log has no users and items with times."""
     if guess.time is None or guess.user is None or guess.item is None:
         return ""
-    return _of_positives(guess) if guess.label.expression is None else _of_labels(guess)
+    return _of_positives(guess) if guess.label.positives_alone else _of_labels(guess)
 
 
 def _free(guess: Guess, wanted: str) -> str:
@@ -65,6 +65,8 @@ def _windows(guess: Guess) -> tuple[tuple[str, ...], str]:
     assert guess.time.moment is not None
     read = [moment for value in guess.time.known if (moment := guess.time.moment(value)) is not None]
     days = math.ceil((max(read) - min(read)) / DAY) if read else 1
+    if guess.label.clicks is not None and guess.label.clicks.window == "1d":  # a rate needs a longer window
+        return ("2d" if days < 15 else "7d", f"{max(days, 3)}d"), ""
     if days < 4:
         return ("6h", f"{max(days, 1)}d"), "1h"
     return (("1d" if days < 15 else "7d"), f"{days}d"), ""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from contracts.errors import DataError
 from sluice.init.column_types import Column, quoted
+from sluice.init.table_sample import TableSample
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
                    r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|"
@@ -27,15 +28,51 @@ COMPARISON = re.compile(r"\s*(?P<column>`[^`]+`|\w+)\s*(?P<operator>>=|<=|==|!=|
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<>": operator.ne,
     ">": operator.gt, "<": operator.lt}
+HOUR, SOON = 3600, 0.99
 OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
 CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
 
 
 @dataclass(frozen=True)
+class Clicks:
+    """A table of later events beside the log: `on` are the columns that join them to their impressions, `window` how
+    long after these they count."""
+
+    sample: TableSample
+    columns: Sequence[Column]
+    on: tuple[str, ...]
+    time: Column
+    window: Literal["1h", "1d"] = "1d"
+
+    def truth(self, log: Sequence[Column]) -> tuple[bool, ...]:
+        """Of every row of the log's sample, without regard to the time between."""
+        own = set(self._keys(self.columns))
+        return tuple(key in own for key in self._keys(log))
+
+    def within_an_hour(self, log: Sequence[Column], time: Column) -> bool:
+        """Whether nearly all events come so soon after the sampled impressions of theirs."""
+        shown = dict(zip(self._keys(log), _moments(time), strict=True))
+        delays = [moment - shown[key] for key, moment in zip(self._keys(self.columns), _moments(self.time), strict=True)
+                  if key in shown]
+        return sum(delay <= HOUR for delay in delays) >= SOON * len(delays)
+
+    def _keys(self, columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+        by_name = {column.name: column for column in columns}
+        return zip(*(map(str, by_name[name].values) for name in self.on), strict=True)
+
+
+def _moments(time: Column) -> Iterator[float]:
+    """Seconds since 1970, nan where there is none."""
+    for value in time.values:
+        read = time.moment(value) if time.moment is not None and value is not None else None
+        yield math.nan if read is None else read
+
+
+@dataclass(frozen=True)
 class Label:
     """`columns`: what the expression reads, left out of the fields; `rate` of positives in the sample, None unknown.
-    Without an expression every row is a positive; `repeat`: users take the same item again. `truth` of every sampled
-    row, None where the sample does not tell."""
+    `clicks`: a table beside the log tells the positives. Without it and an expression every row is one; `repeat`: users
+    take the same item again. `truth` of every sampled row, None where the sample does not tell."""
 
     expression: str | None
     columns: frozenset[str]
@@ -43,13 +80,19 @@ class Label:
     why: str
     repeat: bool = False
     truth: tuple[bool, ...] | None = None
+    clicks: Clicks | None = None
+
+    @property
+    def positives_alone(self) -> bool:
+        return self.expression is None and self.clicks is None
 
 
 def guess_label(
     columns: Sequence[Column], wanted: str | None, takes: tuple[Column, Column] | None = None,
-    rating: Column | None = None,
+    rating: Column | None = None, clicks: Clicks | None = None,
 ) -> Label:
-    """`takes`: the columns of user and item, where the rows tell times, too; `rating`: one told by its place.
+    """`takes`: the columns of user and item, where the rows tell times, too; `rating`: one told by its place; `clicks`:
+    what a table beside the log says, which comes after labels and ratings by name.
 
     Raises DataError where no column is a label, or several might be.
     """
@@ -64,6 +107,8 @@ def guess_label(
                if column is rating or (RATING.search(column.plain) and is_rating(column))]
     if ratings:
         return _threshold(ratings[0])
+    if clicks is not None:
+        return _clicked(columns, clicks)
     ends = [column for column in two if column in (columns[-1], columns[0])]
     if takes is not None:
         _check_both_classes(column for column in columns if str(next(iter(column.distinct), "")).lower() not in YES)
@@ -79,7 +124,16 @@ def guess_label(
     if two:
         raise DataError(f"several columns have two values ({', '.join(c.name for c in two)}) and none is named like a "
                         f"label; {example}")
-    raise DataError(f"there is no label: no column has exactly two values, and none is named like a rating; {example}")
+    raise DataError("there is no label: no column has exactly two values, none is named like a rating, and no table of "
+                    f"clicks lies beside with times and a key of the rows ([label.clicks]); {example}")
+
+
+def _clicked(columns: Sequence[Column], clicks: Clicks) -> Label:
+    truth = clicks.truth(columns)
+    window = "an hour" if clicks.window == "1h" else "a day"
+    why = (f"{clicks.sample.path.name} beside it holds later events by {', '.join(clicks.on)}: an impression with one "
+           f"within {window} is a positive (`window`); --label takes a column instead")
+    return Label(None, frozenset(), sum(truth) / len(truth), why, truth=truth, clicks=clicks)
 
 
 def _check_both_classes(columns: Iterable[Column]) -> None:

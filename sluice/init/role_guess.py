@@ -14,7 +14,16 @@ from contracts.errors import DataError
 from sluice.init.column_types import Column, missing, quoted
 from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of
 from sluice.init.label_guess import Label, guess_label, is_rating
-from sluice.init.side_tables import Beside, Side, SideTable, matching, repeating, side_table, speaks_of_users
+from sluice.init.side_tables import (
+    Beside,
+    Side,
+    SideTable,
+    clicks_beside,
+    matching,
+    repeating,
+    side_table,
+    speaks_of_users,
+)
 from sluice.init.time_formats import UNNAMED
 
 SUFFIX = r"(_?(id|key|no|hash|idx|index|code|uuid))?$"
@@ -70,7 +79,10 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
     """`wanted`: the label's column or expression as the user gave it; `beside`: other tables of the log's folder.
     Raises DataError with what is missing."""
     columns, rating = _ratings_without_names(columns)
-    label = guess_label(columns, wanted, _takes(columns), rating)
+    shown = _time(columns, {})
+    clicks = clicks_beside(columns, shown, beside) if shown else None
+    label = guess_label(columns, wanted, _takes(columns), rating, clicks)
+    beside = [table for table in beside if label.clicks is None or table.sample is not label.clicks.sample]
     rest = [column for column in columns if column.plain not in label.columns and column.name not in label.columns]
     notes = {"label": label.why}
     time = _time(rest, notes)
@@ -79,8 +91,8 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
     if named is not None and user is not None:
         columns, rest = _replaced(columns, named, user), _replaced(rest, named, user)
     user, item, fitting = _with_tables(rest, user, item, beside, notes)
-    position = _position(rest, notes) if item and label.expression is not None else None
-    bid = _bid(rest, notes) if item and label.expression is not None else None
+    position = _position(rest, notes) if item and not label.positives_alone else None
+    bid = _bid(rest, notes) if item and not label.positives_alone else None
     roles = [column for column in (time, position, bid) if column is not None]
     left_out: dict[str, str] = {}
     known = Roles(user, item, label.truth)

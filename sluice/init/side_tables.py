@@ -1,4 +1,4 @@
-"""Files beside the log that hold a row per user or per item: found by their keys, and offered joined.
+"""Files beside the log that hold a row per user or per item, found by their keys and offered joined; or its clicks.
 
 A table fits a column of the log when one of its columns has every value once and knows nearly all of the log's; where
 neither side has names, the two sets of values must also be nearly equal, for running numbers fit everything.
@@ -16,6 +16,7 @@ from typing import Any, Literal
 from contracts.errors import DataError
 from sluice.init.column_types import Column, quoted, typed_columns
 from sluice.init.field_guess import GuessedField, Roles, fields_of, useless
+from sluice.init.label_guess import Clicks
 from sluice.init.table_sample import NO_TABLES, WHOLE_BYTES, TableSample, read_sample
 from sluice.init.time_formats import UNNAMED
 
@@ -25,7 +26,8 @@ KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
 NEARLY = 0.8  # of its rows have keys of their own: meant as a row per key, unlike a log
 USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|profile|account|demographic", re.I)
 PERSONAL = re.compile(r"(^|[ _])(age|gender|sex|occupation|birth\w*)($|[ _])", re.I)
-FLAGS, MOST_FLAGS = 5, 20
+CLICKS = re.compile(r"click|purchase|conversion|order|booking|install", re.I)
+FLAGS, MOST_FLAGS, SINGLE = 5, 20, 0.9
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,21 @@ def tables_beside(path: Path) -> list[Beside]:
             continue
         found.append(Beside(sample, typed_columns(sample)))
     return found
+
+
+def clicks_beside(log: Sequence[Column], time: Column, tables: Sequence[Beside]) -> Clicks | None:
+    """The table that is named like clicks, tells when they were, and names the impressions, nearly each by itself, of
+    some of the log's rows."""
+    for table in tables:
+        times = [one for one in table.columns if one.type == "time" and len(one.known) == len(one.values)]
+        keys = {column.name for column in table.columns if column.type in ("integer", "text")}
+        on = [column for column in log if column.name in keys and column.type in ("integer", "text")]
+        several = len(set(zip(*(column.values for column in on), strict=True)))
+        if CLICKS.search(table.stem) and times and on and several >= SINGLE * len(on[0].values):
+            found = Clicks(table.sample, table.columns, tuple(column.name for column in on), times[0])
+            if len(set(found.truth(log))) == 2:
+                return dataclasses.replace(found, window="1h" if found.within_an_hour(log, time) else "1d")
+    return None
 
 
 def matching(log: Sequence[Column], tables: Sequence[Beside]) -> Iterator[tuple[Column, Beside, Column, str]]:

@@ -77,6 +77,21 @@ def test_a_file_of_nothing_but_lists_lacks_a_label(tmp_path: Path) -> None:
         write_config(tmp_path / "t.parquet", tmp_path / "t.toml", None, False, console())
 
 
+@pytest.mark.parametrize(("every", "delay"), [(900, 60), (900, 7200), (60, 60)])
+def test_clicks_beside_the_impressions_count(every: int, delay: int, tmp_path: Path) -> None:
+    start = 1_772_323_200
+    (tmp_path / "impressions.csv").write_text("id,ts,user_id,item_id\n" + "".join(
+        f"s{row * 7919 % 99991},{start + every * row},u{row % 40},i{row % 37}\n" for row in range(3000)))
+    (tmp_path / "clicks.csv").write_text("id,event_time\n" + "".join(
+        f"s{row * 7919 % 99991},{start + every * row + delay}\n" for row in range(0, 3000, 5)))
+    shown = io.StringIO()
+    write_config(tmp_path / "impressions.csv", tmp_path / "made.toml", None, False, console(shown))
+    assert "a row of clicks.csv within" in shown.getvalue()
+    jobs.run_features(load(tmp_path / "made.toml"), None, Artifacts(tmp_path / "out"), console())
+    labels = pq.read_table(tmp_path / "out" / "ingest" / "events").column("_label").to_pylist()
+    assert (len(labels), sum(map(bool, labels))) == (3000, 600)
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_folder_with_its_own_configuration_is_read_by_a_pattern(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -123,3 +123,39 @@ def test_a_table_whose_keys_repeat_is_not_joined_and_why_is_said(tmp_path: Path,
         assert found.not_joined["movies.csv"].startswith("90 different movieId in 95 rows, and a table of items has a")
         text = config_text("made", read_sample(path), found)
         assert "# Not joined: movies.csv: 90 different movieId in 95 rows" in text
+
+
+def impressions(folder: Path, delay: int, clicks: str = "clicks.csv", key: str = "shown_as") -> Path:
+    """Every fifth of them with a click so many seconds later."""
+    path, start = folder / "impressions.csv", 1_772_323_200
+    path.write_text("shown_as,ts,user_id,item_id,slot\n" + "".join(
+        f"s{row * 7919 % 99991},{start + 900 * row},u{row % 40},i{row % 37},{1 + row % 4}\n" for row in range(ROWS)))
+    (folder / clicks).write_text(f"{key},clicked_at\n" + "".join(
+        f"s{row * 7919 % 99991},{start + 900 * row + delay}\n" for row in range(0, ROWS, 5)))
+    return path
+
+
+@pytest.mark.parametrize(("delay", "window", "shortest"), [(60, 3600, 7 * 86_400), (7200, 86_400, 7 * 86_400)])
+def test_clicks_in_a_table_of_their_own_are_the_label(
+    delay: int, window: int, shortest: int, tmp_path: Path
+) -> None:
+    found, config = looked_at(impressions(tmp_path, delay))
+    assert config.label.clicks is not None
+    assert (config.label.expression, config.label.positives_only) == (None, False)
+    assert (config.label.clicks.on, config.label.clicks.window) == (("shown_as",), window)
+    assert config.label.clicks.derive == {"event_time": "timestamp_seconds(CAST(clicked_at AS BIGINT))"}
+    assert (config.log.position, found.label.rate, found.tables) == ("slot", 0.2, [])
+    counters = [field for field in config.fields if field.kind == "counter"]
+    assert min(length for field in counters for length in field.windows) == shortest
+
+
+@pytest.mark.parametrize("other", [{"clicks": "visits.csv"}, {"key": "another"}])
+def test_other_tables_are_no_clicks(other: dict[str, str], tmp_path: Path) -> None:
+    assert looked_at(impressions(tmp_path, 60, **other))[1].label.positives_only
+
+
+def test_a_label_by_name_comes_before_clicks_beside(tmp_path: Path) -> None:
+    path = impressions(tmp_path, 60)
+    header, *rows = path.read_text().splitlines()
+    path.write_text("\n".join([f"{header},clicked", *(f"{row},{place % 2}" for place, row in enumerate(rows))]))
+    assert looked_at(path)[1].label.expression == "clicked = 1"
