@@ -207,8 +207,7 @@ def train(
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     if is_first():
         print_models(result.models, console(), result.ranker_reason)
-        warning = too_good(result.models, result.ranker, summary.read(artifacts.leaks, LeaksSummary))
-        if warning:
+        if warning := too_good(result.models, result.ranker, summary.read(artifacts.leaks, LeaksSummary)):
             console().print(warning, highlight=False, markup=False)
         show(result, as_json)
 
