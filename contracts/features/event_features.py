@@ -96,6 +96,11 @@ class EventFeatures(Section):
         """Seconds of the longest window of a counter; 0 without any."""
         return max((window for field in (*self.counters, *self.groups) for window in field.windows), default=0)
 
+    def times(self, of_clicks: bool) -> tuple[str, str]:
+        """The columns of the event's time and of when it was known."""
+        table = self.clicks if of_clicks else self.log
+        return str(table.event_time), str(table.known_time)
+
     @property
     def readable(self) -> list[str]:
         """Columns that an event may tell besides those of its roles; a derived one as fields read it."""

@@ -1,7 +1,8 @@
 """Events of a host in one SQLite file, shared by its workers: written once, known from the commit on.
 
     known_time   MARGIN after the commit began, and later than that of every event before: no two events share one
-    event_time   as told, and before known_time, so that an impression counts from the moment it is known
+    event_time   as told, and before known_time, so that an impression counts from the moment it is known; known_time
+                 itself where the log has one column for both, as that is what its landed event says
 
 Nobody is told of an event before its known_time, and a commit is done by then: what a reader knew at t is what the log
 says was known at t. Where a disk takes longer than MARGIN that is not so; such commits are counted (`late`).
@@ -90,6 +91,7 @@ class EventStore:
         self.path, self._features, self._clock, self._margin, self.late = folder / FILE, features, clock, margin, 0
         self.connection, self._next, self._was_late = opened(self.path, SCHEMA), 0, was_late
         self._writes = False
+        self._one_time = {kind for kind in Kind if len(set(features.times(kind is Kind.CLICK))) == 1}
         self._label_window = features.label_window * 1_000_000  # microseconds
         with transaction(self.connection):
             self.connection.execute("INSERT INTO facts VALUES ('since', ?) ON CONFLICT DO NOTHING", [clock()])
@@ -136,7 +138,7 @@ class EventStore:
 
     def _insert(self, event: Event) -> bool:
         known = self._next
-        at = known - 1 if event.at is None else min(event.at, known - 1)
+        at = known if event.kind in self._one_time else min(known - 1 if event.at is None else event.at, known - 1)
         counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
         joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
         row = {"id": event.id, "kind": int(event.kind), "at": at, "known": known, "user": event.user,

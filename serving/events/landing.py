@@ -100,8 +100,7 @@ def folder_of(kind: Kind, features: EventFeatures) -> str:
 
 
 def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.Table:
-    log, clicks = features.log, features.clicks
-    at, known = (log.event_time, log.known_time) if kind is not Kind.CLICK else (clicks.event_time, clicks.known_time)
+    at, known = features.times(kind is Kind.CLICK)
     columns = {"event_id": pa.array([event.id for event in events], pa.string())}
     for name, type_ in _types(kind, features).items():
         columns[name] = pa.array([event.columns.get(name) for event in events], type_)

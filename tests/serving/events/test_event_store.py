@@ -33,6 +33,16 @@ def test_known_times_rise_even_where_the_clock_stands_or_goes_back(store: EventS
     assert known(store) == [("shown a", 0, 1), ("shown b", -5, 2), ("shown c", 2, 3), ("shown d", 3, 4)]
 
 
+def test_where_one_column_is_both_times_an_event_was_when_it_is_known(tmp_path: Path, clock: SetClock) -> None:
+    """As its landed event says: a told time would be the server's alone."""
+    features = recorded_features()
+    clicks = features.clicks.model_copy(update={"event_time": features.clicks.known_time})
+    store = EventStore(tmp_path, features.model_copy(update={"clicks": clicks}), clock, margin=0)
+    store.record([[shown_event("a", START - SECOND), click_event("a", START - SECOND // 2)]])
+    assert known(store) == [("shown a", -SECOND, 0), ("click a", 1, 1)]
+    store.close()
+
+
 def test_a_repeated_event_changes_nothing_and_is_counted(store: EventStore) -> None:
     first, again = store.record([[shown_event("a", START)], [shown_event("a", START), shown_event("b", START)]])
     assert (first.new, first.repeats, again.new, again.repeats) == (1, 0, 1, 1)
