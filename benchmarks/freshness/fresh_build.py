@@ -1,9 +1,10 @@
-"""The recall of an index built anew of the items as they are now, beside which a changed one's is to be seen."""
+"""The recall of changed items' index beside that of one built anew of the same items, by the same queries."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,21 +14,51 @@ from models.inference.tower_vectors import UserTower
 from serving.bundle import item_index
 from serving.bundle.item_index import with_bid_weight
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.catalogue.catalogue import Catalogue
+from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.fresh_bundle import FreshBundle
+from serving.changing_index.changing_index import MERGE_AT
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures
 
 QUERIES, RECALL_AT = 64, 100
+LOOKS, AT_ONCE = 3, 1000
 
 
-def fresh_build_recall(bundle: Path, fresh: Path) -> float:
-    """Mean recall at RECALL_AT against exact search, of the users of the synthetic world."""
-    loaded = LoadedBundle.load(bundle, check_parity=False)
-    with closing(Catalogue(loaded, bundle, fresh)) as catalogue:
-        index = catalogue.fresh.index
-        vectors = index.vectors[index.snapshot.shown.rows()]
-        built = item_index.build(vectors, loaded.settings.retrieve)
-        return item_index.recall(built, queries(loaded, vectors.shape[1]), RECALL_AT).mean
+class RecallBeside(NamedTuple):
+    """Mean recall at RECALL_AT against exact search, after so many changes."""
+
+    changes: int
+    changed: float
+    built_anew: float
+
+    @property
+    def ratio(self) -> float:
+        return self.changed / self.built_anew
+
+
+def recalls_beside(bundle: Path, fresh: Path) -> list[RecallBeside]:
+    """After each of LOOKS equal parts of what is stored in `fresh`, in the order in which it was stored; shown and
+    merged as a worker does."""
+    loaded, found = LoadedBundle.load(bundle, check_parity=False), list[RecallBeside]()
+    with closing(ChangeStore(fresh)) as store:
+        stored = [change for _, change in store.after(0, store.last())]
+        shown = FreshBundle(loaded, bundle, store.numbers_of)
+        for part in np.array_split(np.arange(len(stored)), LOOKS):
+            for begin in range(0, len(part), AT_ONCE):
+                shown.apply([stored[place] for place in part[begin : begin + AT_ONCE]])
+                if shown.index.unmerged >= MERGE_AT:
+                    shown.index.merge()
+            found.append(_beside(shown, loaded, int(part[-1]) + 1))
+    return found
+
+
+def _beside(shown: FreshBundle, loaded: LoadedBundle, changes: int) -> RecallBeside:
+    index = shown.index
+    vectors = index.vectors[index.snapshot.shown.rows()]
+    asked = queries(loaded, vectors.shape[1])
+    built = item_index.build(vectors, loaded.settings.retrieve)
+    changed = float(np.mean([index.recall(query, RECALL_AT) for query in asked]))
+    return RecallBeside(changes, changed, item_index.recall(built, asked, RECALL_AT).mean)
 
 
 def queries(bundle: LoadedBundle, width: int) -> np.ndarray:
