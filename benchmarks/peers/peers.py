@@ -5,7 +5,8 @@
 
 OUT is what `sluice features CONFIG --out OUT` made; without any a marketplace is simulated. Each run is a process of
 its own. Both sides take their best of the penalties by the validation AUC of the first seed, stop by the AUC of the
-whole validation window, and keep their best epoch; all else is what either does by default. Cross layers are of full
+whole validation window (ours goes on while the log loss falls, and for twice as long where it is level), and keep their
+best epoch; all else is what either does by default. Cross layers are of full
 rank. FuxiCTR has no bf16; ours is tried where the processor multiplies it in hardware. Speeds are medians over seeds of
 training rows a second, reading included; behind them the lowest and the highest.
 

@@ -27,6 +27,19 @@ def test_a_made_log_is_guessed_and_every_model_measured(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["popular", "new_users"])
+def test_where_only_popularity_holds_and_where_all_users_are_new_nothing_served_is_worse(name, tmp_path, capsys):
+    """Nor is any network by more than its deviation: by `sluice init`'s configuration, judged on the test window."""
+    main([name, "--rows", "8000", "--out", str(tmp_path), "--models", "popularity", "logistic_regression", "dnn"])
+    found = last_line(capsys.readouterr().out)[name]
+    beside = found["popularity"]["auc"]
+    assert beside > 0.55
+    [served] = [model for model, of in found.items() if of["served"]]
+    assert found[served]["auc"] >= beside
+    assert all(of["auc"] + of["auc_deviation"] > beside for model, of in found.items() if model != OUTSIDE)
+
+
+@pytest.mark.slow
 def test_popularity_alone_is_measured_and_served(tmp_path, capsys):
     main(["popular", "--rows", "1500", "--out", str(tmp_path), "--models", "popularity"])
     found = last_line(capsys.readouterr().out)["popular"]
