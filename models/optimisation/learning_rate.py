@@ -40,6 +40,7 @@ class Patience:
     def __init__(self, schedule: Schedule, patience: int) -> None:
         self.schedule, self.patience, self.falls = schedule, patience, 0
         self._best, self._least, self._misses = -float("inf"), float("inf"), 0.0
+        self._fell = False  # since the last better figure
 
     def after(self, score: float, loss: float) -> Verdict:
         """The figures of an epoch: the larger score, or the smaller loss, the better."""
@@ -47,9 +48,10 @@ class Patience:
         level = loss <= self._least * (1.0 + LEVEL)
         self._misses = 0.0 if better else self._misses + (0.5 if level else 1.0)
         self._best, self._least = max(self._best, score), min(self._least, loss)
+        self._fell = self._fell and not better
         if self._misses < self.patience:
             return "go on"
-        if self.schedule != "plateau" or self._misses > self.patience or self.falls == MOST_FALLS:
+        if self.schedule != "plateau" or self._fell or self.falls == MOST_FALLS:
             return "stop"
-        self.falls += 1
+        self.falls, self._fell = self.falls + 1, True
         return "fall"

@@ -35,6 +35,13 @@ def test_epochs_of_a_level_loss_count_half() -> None:
     assert [mixed.after(0.6, loss) for loss in (1.0, 1.1, level, level)] == ["go on", "go on", "go on", "stop"]
 
 
+def test_a_plateau_falls_before_it_ends_however_its_epochs_count() -> None:
+    patience = Patience("plateau", 2)
+    found = [patience.after(0.6, loss) for loss in (1.0, 1.0, 1.1, 1.1, 1.0)]  # a half, one and a half, two and a half
+    assert found == ["go on", "go on", "go on", "fall", "stop"]
+    assert [patience.after(score, 1.1) for score in (0.7, 0.7, 0.7, 0.7)] == ["go on", "go on", "fall", "stop"]
+
+
 def test_a_lower_loss_is_better_too() -> None:
     patience = Patience("plateau", 1)
     assert [patience.after(0.7, loss) for loss in (1.0, 0.9, 0.8)] == ["go on"] * 3
