@@ -5,7 +5,7 @@
                  itself where the log has one column for both, as that is what its landed event says
 
 Nobody is told of an event before its known_time, and a commit is done by then: what a reader knew at t is what the log
-says was known at t. Where a disk takes longer than MARGIN that is not so; such commits are counted (`late`).
+says was known at t. Where a disk takes longer than MARGIN that is not so; of such commits `was_late` hears.
 
 An event of an id that is known changes nothing, nor does a click where MOST_CLICKS of its link lie within a label
 window of it. An impression of a key and day that are known is kept and landed, as the pipelines see it, and counts no
@@ -88,7 +88,7 @@ class EventStore:
         self, folder: Path, features: EventFeatures, clock: Clock, margin: int = MARGIN,
         was_late: Callable[[], None] = unheard,
     ) -> None:
-        self.path, self._features, self._clock, self._margin, self.late = folder / FILE, features, clock, margin, 0
+        self.path, self._features, self._clock, self._margin = folder / FILE, features, clock, margin
         self.connection, self._next, self._was_late = opened(self.path, SCHEMA), 0, was_late
         self._writes = False
         self._one_time = {kind for kind in Kind if len(set(features.times(kind is Kind.CLICK))) == 1}
@@ -124,7 +124,6 @@ class EventStore:
             first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
             found = [self._batch(events) for events in batches]
         if self._clock() > first:
-            self.late += 1
             self._was_late()
         return found
 

@@ -58,6 +58,8 @@ CONFIG = Config.model_validate({
         {"name": "recent", "kind": "sequence", "side": "user", "of": "item", "length": LENGTH},
     ],
 })
+CLICKS_OF_ONE_TIME = CONFIG.model_copy(update={"label": CONFIG.label.model_copy(update={
+    "clicks": CONFIG.label.clicks.model_copy(update={"event_time": "known"})})})  # type: ignore[union-attr]
 
 
 Asked = tuple[str, int]  # request and microseconds
@@ -82,9 +84,9 @@ def counted_bundle(loaded: LoadedBundle) -> LoadedBundle:
 class Host:
     """A server's store with a clock of its own, and what it said when it was asked."""
 
-    def __init__(self, folder: Path, seed: int, loaded: LoadedBundle) -> None:
+    def __init__(self, folder: Path, seed: int, loaded: LoadedBundle, config: Config) -> None:
         self.draw, self.now, self.said = random.Random(seed), START, dict[Asked, dict[str, Any]]()
-        self.features = EventFeatures.of(CONFIG, PRIOR, None, {"place": "text"}, ["kind"])
+        self.config, self.features = config, EventFeatures.of(config, PRIOR, None, {"place": "text"}, ["kind"])
         self.store = self.opened(folder)
         self.users = EventUsers(lambda: self.opened(folder), self.features, lambda: self.now)
         self.loop, self.served, self.served_of_items = asyncio.Runner(), 0, 0
@@ -193,19 +195,22 @@ def offline(spark: Any, host: Host, folder: Path) -> dict[Asked, dict[str, Any]]
     (folder / "log" / "items").mkdir()
     pq.write_table(pa.table({"iid": ITEMS, "kind": KINDS}), folder / "log" / "items" / "part.parquet")
     out = Artifacts(folder / "out")
-    ingested = ingest(spark, CONFIG, folder / "log", out)
+    ingested = ingest(spark, host.config, folder / "log", out)
     assert ingested.quarantined == 0
     assert ingested.clicks is not None
     assert ingested.clicks.quarantined == 0
     write_json(out.prior, {"prior_rate": PRIOR})
-    build_features(spark, CONFIG, out, list(ingested.days))
+    build_features(spark, host.config, out, list(ingested.days))
     table = ds.dataset(out.features, format="parquet", partitioning="hive", exclude_invalid_files=True).to_table()
     return {(row["_request"], to_micros(row["_time"])): row for row in table.to_pylist()}
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_server_knew_what_the_features_say(spark: Any, loaded: LoadedBundle, tmp_path: Path, seed: int) -> None:
-    host = Host(tmp_path / "host", seed, loaded)
+@pytest.mark.parametrize("config", [CONFIG, CLICKS_OF_ONE_TIME], ids=["two times", "clicks of one time"])
+def test_the_server_knew_what_the_features_say(
+    spark: Any, loaded: LoadedBundle, tmp_path: Path, seed: int, config: Config
+) -> None:
+    host = Host(tmp_path / "host", seed, loaded, config)
     with closing(host):
         lived(host, 250)
         found = offline(spark, host, tmp_path)
