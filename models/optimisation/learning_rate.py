@@ -19,7 +19,7 @@ Schedule = Literal["plateau", "linear", "constant"]
 FALL = 0.1
 MOST_FALLS = 2  # below a hundredth of the rate weights stay where they are
 LEAST_GAIN = 1e-3  # of the loss: at a rate that has fallen it goes on shrinking a little for long
-LEVEL = 1e-3  # of the loss, above the least one
+LEVEL = 5e-3  # of the loss, above the least one: epochs on one plateau differ by as much
 Verdict = Literal["go on", "fall", "stop"]
 
 

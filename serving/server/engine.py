@@ -32,8 +32,6 @@ SMOOTHING = 0.05  # of the mean time of service
 STOPPING_SECONDS = 0.02  # in which a run whose caller has gone comes to a question
 GRACE = 0.5  # of the reserve, after which an overdue run is answered for
 BRIEF_SECONDS = 0.005  # that the event loop may be held up
-
-
 log = logging.getLogger("sluice.serving")
 Answer = TypeVar("Answer")
 Settle = Callable[[asyncio.Future[Any], Any], None]
@@ -165,7 +163,7 @@ class Engine:
 
     def _turn(self, job: Job) -> None:
         """In the loop: this job; what waits has a turn of its own, before which the loop looks at its callers."""
-        spent = self._completed(job, _at_once)
+        spent = self._completed(job, lambda settle, answer, found: settle(answer, found))
         with self._lock:
             following = self._next(job, spent)
             while following is not None and not self._handed(following):
@@ -271,11 +269,6 @@ class Engine:
             _fail(job.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
             return False
         return True
-
-
-def _at_once(settle: Settle, answer: asyncio.Future[Any], found: Any) -> None:
-    """From the loop."""
-    settle(answer, found)
 
 
 def _tell(settle: Settle, answer: asyncio.Future[Any], found: Any) -> None:

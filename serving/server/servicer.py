@@ -81,8 +81,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
             degrades=serve.overload == "degrade")
         self._who = caller_name(gate)
         self._large = LargeRequests(self.largest, self._who)
-        self.taken = self.turned_away = 0
-        self.refusing = False
+        self.taken, self.turned_away, self.refusing = 0, 0, False
 
     @property
     def largest(self) -> int:

@@ -192,8 +192,7 @@ def train(
 
     Example: sluice train examples/movielens_100k.toml --out out/movielens --seed 7
     """
-    from contracts.summaries import summary
-    from contracts.summaries.leaks import LeaksSummary
+    from contracts.summaries import leaks, summary
     from sluice.release.warm_parent import WarmStartSource
     from sluice.report.conclusion import too_good
     from sluice.report.tables import print_models
@@ -207,7 +206,7 @@ def train(
     result = jobs.run_train(loaded, artifacts, console(), seed, WarmStartSource(warm, cold, registry), resume)
     if is_first():
         print_models(result.models, console(), result.ranker_reason)
-        if warning := too_good(result.models, result.ranker, summary.read(artifacts.leaks, LeaksSummary)):
+        if warning := too_good(result.models, result.ranker, summary.read(artifacts.leaks, leaks.LeaksSummary)):
             console().print(warning, highlight=False, markup=False)
         show(result, as_json)
 
