@@ -15,15 +15,15 @@ export OMP_NUM_THREADS ?= 2
 export PYTHONDONTWRITEBYTECODE =# packages are installed uncompiled, which halves the installation: what is imported is compiled once, on first use
 TESTS := OMP_NUM_THREADS=1 $(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load redis languages proto clean
+.PHONY: demo docs stack stack-check lint-containers prometheus test test-all test-airflow kill-test cluster-test check types airflow airflow-up airflow-demo java chromium h2load redis haproxy languages proto clean
 
 demo: $(DEMO_READY)
 	$(BIN)/sluice demo --out out/demo
 
-test: $(READY) java redis
+test: $(READY) java redis haproxy
 	$(TESTS) -m "not slow"
 
-test-all: $(READY) java chromium h2load prometheus redis languages test-airflow
+test-all: $(READY) java chromium h2load prometheus redis haproxy languages test-airflow
 	$(TESTS) --durations 20
 
 test-airflow: $(READY) $(AIRFLOW_READY) java
@@ -87,6 +87,9 @@ h2load:
 
 languages:
 	@timeout 180 setup/system_packages.sh go-grpc java-grpc || echo "going on without Go's or Java's gRPC: their test is skipped"
+
+haproxy:
+	@timeout 90 setup/system_packages.sh haproxy || echo "going on without HAProxy: its tests are skipped"
 
 redis:
 	@timeout 90 setup/system_packages.sh redis || echo "going on without Redis: its tests are skipped"

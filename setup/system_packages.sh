@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks for programs that are no Python packages; installs what is missing where that is possible (root on Debian or
 # Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load] [prometheus] [redis]
-# [go-grpc] [java-grpc]
+# [haproxy] [go-grpc] [java-grpc]
 set -eu
 
 install() { # PROGRAM PACKAGES... (the first that can be had; several of one kind divided by blanks)
@@ -36,6 +36,9 @@ for program in "$@"; do
             ;;
         prometheus) # with promtool
             command -v prometheus >/dev/null 2>&1 || install Prometheus prometheus
+            ;;
+        haproxy)
+            { command -v haproxy || test -x /usr/sbin/haproxy; } >/dev/null 2>&1 || install HAProxy haproxy
             ;;
         redis) # or Valkey, which answers the same
             command -v redis-server >/dev/null 2>&1 || command -v valkey-server >/dev/null 2>&1 || install Redis redis-server

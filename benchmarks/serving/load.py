@@ -9,9 +9,11 @@ as a share of capacity. The generator's own share of the machine stands beside e
 and its queue; beyond capacity, what answers, refusals and the generator take of the cores that they share, and how many
 of the answers are degraded, as `serve.overload` has it. One caller is a light one, and what gRPC adds is its time less
 what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
-(benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. h2load is asked besides, where it
-is installed (benchmarks/serving/witness.py). The funnel in process, and its floor, are those of `sluice bench funnel`;
-changes of bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
+(benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. Where HAProxy is installed the
+same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of the capacity without it; its
+goodput is the one of the last line then. h2load is asked besides, where it is installed
+(benchmarks/serving/witness.py). The funnel in process, and its floor, are those of `sluice bench funnel`; changes of
+bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ from benchmarks.serving.queue_watch import QueueWatch
 from benchmarks.serving.swaps import measure as measure_swaps
 from benchmarks.serving.synthetic_bundle import publish
 from benchmarks.serving.witness import witness
+from contracts.errors import ConfigError
 from models.networks import registry
+from serving.balancer.balancer import program
 from serving.bundle.loaded_bundle import LoadedBundle
 from sluice.demo.server_process import ServerProcess
 
@@ -122,10 +126,30 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
             "answer_core_ms": answer_ms,
             "cores_beyond": {share: where_cores_go(one, answer_ms) for share, one in beyond.items()},
             "at_300": steady, "along": along,
-            "beyond": beyond, "witness": None if seen is None else seen.model_dump(),
-            "goodput": {share: one["answered"] / most for share, one in beyond.items()},
-            "degraded": {share: degraded_share(one) for share, one in beyond.items()},
-            "megabytes": memory}
+            "beyond": beyond, "witness": None if seen is None else seen.model_dump(), **in_time(beyond, most),
+            "balanced": balanced(folder, log, workers, seconds, times, most), "megabytes": memory}
+
+
+def balanced(folder: Path, log: Path, workers: int, seconds: float, times: int, most: float) -> dict[str, Any] | None:
+    """One caller, 300 a second, and beyond the capacity `most`, of a server with a balancer; None without HAProxy."""
+    try:
+        program()
+    except ConfigError:
+        return None
+    server = ServerProcess(folder, log, options=("--workers", str(workers), "--balancer"))
+    try:
+        alone = one_caller(server.target, times)
+        beyond = {str(share): stretch(server, share * most, seconds, SHORT) for share in OVERLOAD}
+        steady = stretch(server, STEADY_RATE, seconds, 1.0)
+    finally:
+        server.stop()
+    return {"one_caller": alone, "at_300": steady, "beyond": beyond, **in_time(beyond, most)}
+
+
+def in_time(beyond: dict[str, dict[str, Any]], most: float) -> dict[str, dict[str, float]]:
+    """By times of the capacity `most`: answers within the deadline as a share of it, and how many are degraded."""
+    return {"goodput": {share: one["answered"] / most for share, one in beyond.items()},
+            "degraded": {share: degraded_share(one) for share, one in beyond.items()}}
 
 
 def row(label: str, figures: dict[str, Any]) -> str:
@@ -156,6 +180,14 @@ def show(found: dict[str, Any]) -> None:
         print(f"  at {share} times capacity {found['goodput'][share]:.2f} of it are answered in time, "
               f"{found['degraded'][share]:.0%} of these degraded; cores: "
               + ", ".join(f"{name} {used:.2f}" for name, used in cores.items()))
+    if (before := found["balanced"]) is not None:
+        print(f"  behind a balancer: one caller p50 {before['one_caller']['p50_ms']:.2f} p99 "
+              f"{before['one_caller']['p99_ms']:.2f} ms, an empty call {before['one_caller']['empty_ms']:.2f}")
+        for share, one in before["beyond"].items():
+            print(row(f"  {share} capacity", one))
+            print(f"  at {share} times capacity {before['goodput'][share]:.2f} of it are answered in time, "
+                  f"{before['degraded'][share]:.0%} of these degraded")
+        print(row("  300/s", before["at_300"]))
     print(row("  300/s", found["at_300"]))
     if (seen := found["witness"]) is None:
         print("  no witness: h2load is not installed (Debian: nghttp2-client)")
@@ -199,18 +231,21 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
     """One caller and overload of the first run, capacity and 300 a second of the last, and of its floor; goodput, and
-    the share of it that is degraded, of every number of workers."""
+    the share of it that is degraded, of every number of workers, also behind a balancer."""
     first, last = found[0], found[-1]
     alone = first["one_caller"]
-    beyond = {str(one["workers"]): {share: {"goodput": one["goodput"][share], "degraded": one["degraded"][share]}
-                                    for share in one["goodput"]} for one in found}
+    beyond = {f"{one['workers']}{' balanced' if kind is not one else ''}": {
+        share: {"goodput": kind["goodput"][share], "degraded": kind["degraded"][share]} for share in kind["goodput"]}
+        for one in found for kind in (one, one["balanced"]) if kind is not None}
     return {
         "funnel_over_floor": inside["funnel_over_floor"], "explained_over_floor": inside["explained_over_floor"],
         "grpc_adds_ms": alone["adds_ms"], "grpc_adds_by_client_ms": alone["client_p50_ms"] - inside["funnel_ms"],
         "empty_call_ms": alone["empty_ms"], "bare_empty_call_ms": alone["bare_empty_ms"],
         "one_caller": {"p50_ms": alone["p50_ms"], "p99_ms": alone["p99_ms"]},
         "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
-        "goodput_at_2_8x": first["goodput"]["2.8"], "goodput_at_5x": first["goodput"]["5.0"],
+        "goodput_at_2_8x": (first["balanced"] or first)["goodput"]["2.8"],
+        "goodput_at_5x": (first["balanced"] or first)["goodput"]["5.0"], "balancer": first["balanced"] is not None,
+        "goodput_without_balancer": {"at_2_8x": first["goodput"]["2.8"], "at_5x": first["goodput"]["5.0"]},
         "cores_at_2_8x": first["cores_beyond"]["2.8"], "cores_at_5x": first["cores_beyond"]["5.0"], "swap": swap,
         "goodput": beyond,
         "floor": {"capacity_per_second": last["floor"]["capacity_per_second"], "p50_ms": first["floor"]["p50_ms"]},

@@ -1,4 +1,5 @@
-"""Whose share of a process a call takes: the token's owner's behind a gate, else that of the machine it comes from."""
+"""Whose share of a process a call takes: the token's owner's behind a gate, else that of the machine it comes from,
+which behind a balancer of ours is the one that this names."""
 
 from __future__ import annotations
 
@@ -13,17 +14,21 @@ from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 
 IPV6_BITS = 64  # of a network, in which one machine takes whatever addresses it likes
+FORWARDED = "x-forwarded-for"  # metadata that the balancer sets, and callers cannot
 Who = Callable[[grpc.aio.ServicerContext], str]
 
 
-def caller_name(gate: Gate | None) -> Who:
-    """What names the caller of a call."""
+def caller_name(gate: Gate | None, balanced: bool = False) -> Who:
+    """What names the caller of a call; `balanced`: all calls come through the balancer."""
     def who(context: grpc.aio.ServicerContext) -> str:
         if gate is not None:
             try:
                 return gate.caller(context.invocation_metadata() or ()).name
             except UnknownCaller:  # of a method that asks for no token
                 pass
+        if balanced:
+            return machine(next((str(value) for key, value in context.invocation_metadata() or () if key == FORWARDED),
+                                ""))
         return machine(unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]"))
 
     return who

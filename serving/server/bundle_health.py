@@ -20,7 +20,7 @@ from grpc_health.v1 import health, health_pb2
 
 from contracts.bundle.bundle import Manifest
 from contracts.shown import short
-from serving.access.caller_name import caller_name
+from serving.access.caller_name import Who, caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.access.role import SEES_FIGURES
@@ -40,15 +40,15 @@ def bundle_age(manifest: Manifest) -> float:
 
 class BundleHealth(health.aio.HealthServicer):
     """`answers` is the response log, None where nothing is logged; `load` tells floor and queue. With a `gate` the
-    status is anybody's, and the figures are for the roles catalogue and administration."""
+    status is anybody's, and the figures are for the roles catalogue and administration. `who` names callers."""
 
     def __init__(
         self, manifest: Manifest, answers: ResponseLog | None, load: Callable[[], Mapping[str, str]] = dict,
-        gate: Gate | None = None,
+        gate: Gate | None = None, who: Who | None = None,
     ) -> None:
         super().__init__()
         self._manifest, self._answers, self._load, self._gate = manifest, answers, load, gate
-        self._who = caller_name(gate)
+        self._who = who or caller_name(gate)
         self._watching = Places(MOST_WATCHING, "calls watch the status", "ask Check")
 
     async def Check(

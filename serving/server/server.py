@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 import torch
@@ -59,9 +60,17 @@ MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, befor
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
 RANKED = ("", SERVICE)  # services whose health is that of the ranking
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
-# The version that is served, on which port, and what tells for how many seconds all that rank have hung.
-OnReady = Callable[[str, int, Callable[[], float]], None]
 log = logging.getLogger("sluice.serving")
+
+
+class Signs(NamedTuple):
+    """What tells for how many seconds all that rank have hung, else 0, and the mean seconds that one run takes."""
+
+    stuck: Callable[[], float]
+    service: Callable[[], float]
+
+
+OnReady = Callable[[str, int, Signs], None]  # the version that is served, and on which port
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class ServerSettings:
     serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of what changes between
     bundles, None where nothing does. `user_store` is where users of a later day are: the address of a Redis, or a
     folder, None for that of `fresh`; `event_stream` the address of a Redis whose stream brings events, None without.
+    `balanced`: all calls come through the balancer of `sluice serve`.
     """
 
     host: str = "127.0.0.1"
@@ -82,6 +92,7 @@ class ServerSettings:
     fresh: Path | None = None
     user_store: str | None = None
     event_stream: str | None = None
+    balanced: bool = False
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:
@@ -132,19 +143,19 @@ class Server:
         funnel = behind_others(partial(Funnel, bundle))
         warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
-        serve, who = bundle.settings.serve, caller_name(gate)
+        serve, who = bundle.settings.serve, caller_name(gate, settings.balanced)
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
                                  settings.event_stream, self._observer.was_late)
         self._catalog = CatalogServicer(catalogue, serve, who, self._counter_state)
         self._stored = stored_users(settings, bundle)
         users = OnlineUsers(self._stored, self._events.users) if self._stored else self._events.users
-        self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users)
+        self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users, who)
         if catalogue is not None:
-            catalogue.follower.lulls = self._servicer.lulls
+            catalogue.follower.lulls = self._servicer.engine.lulls
         if self._counters is not None:
-            self._counters.lulls = self._servicer.lulls
+            self._counters.lulls = self._servicer.engine.lulls
             self._counters.start()
-        self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate)
+        self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate, who)
         self._calls = OpenCalls(most, who)
         self._stopping = asyncio.Event()
 
@@ -154,7 +165,7 @@ class Server:
         self._add_services()
         bound = await self._listen()
         tasks = [asyncio.create_task(self._health.watch_answers()),
-                 asyncio.create_task(self._health.watch_ranking(RANKED, lambda: self.stuck))]
+                 asyncio.create_task(self._health.watch_ranking(RANKED, self.signs.stuck))]
         if self._stored is not None:
             await self._stored.look()
             tasks.append(asyncio.create_task(self._stored.follow()))
@@ -176,9 +187,10 @@ class Server:
                        self._counter_state if self._counters else None)
 
     @property
-    def stuck(self) -> float:
-        """Seconds in which no request has been ranked because all that rank hang; else 0."""
-        return self._servicer.stuck
+    def signs(self) -> Signs:
+        """Of what ranks."""
+        engine = self._servicer.engine
+        return Signs(lambda: engine.stuck, lambda: engine.service)
 
     def _counter_state(self) -> CounterState:
         return self._counters.state if self._counters else NO_COUNTERS
@@ -265,7 +277,7 @@ async def _serve(
     def ready(port: int) -> None:
         log.info("serving %s, published %.0f s ago, on %s", bundle.version, bundle_age(bundle.manifest),
                  address(settings.host, port))
-        on_ready(bundle.version, port, lambda: server.stuck)
+        on_ready(bundle.version, port, server.signs)
 
     server = Server(bundle, settings, answers, catalogue)
     if gate is not None:

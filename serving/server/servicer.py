@@ -21,7 +21,7 @@ from grpc_status import rpc_status
 from contracts.bundle.bundle import Manifest
 from contracts.config.stages import Serve
 from contracts.shown import short
-from serving.access.caller_name import caller_name
+from serving.access.caller_name import Who, caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.admission.admission import Overloaded
@@ -32,7 +32,6 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.after_call import after
 from serving.request.deadline import Deadline
-from serving.request.lulls import Lulls
 from serving.request.message_bounds import OutOfBounds, largest_message, text
 from serving.request.query import FreshUser, PageAnswer, RankAnswer, RankQuery, ScoreQuery, Users
 from serving.request.stage_clock import RunningQuantile
@@ -70,6 +69,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
     def __init__(
         self, funnel: Funnel, manifest: Manifest, serve: Serve, answers: ResponseLog | None = None,
         gate: Gate | None = None, observer: RequestObserver = NOBODY, users: Users | None = None,
+        who: Who | None = None,
     ) -> None:
         self._funnel, self._manifest, self._serve, self._gate = funnel, manifest, serve, gate
         self._observer, self._users = observer, users
@@ -79,7 +79,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._engine = Engine(
             funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares,
             degrades=serve.overload == "degrade")
-        self._who = caller_name(gate)
+        self._who = who or caller_name(gate)
         self._large = LargeRequests(self.largest, self._who)
         self.taken, self.turned_away, self.refusing = 0, 0, False
 
@@ -114,14 +114,9 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self._engine.waiting, self._engine.queue_age
 
     @property
-    def stuck(self) -> float:
-        """Seconds in which no request has been ranked because all that rank hang; else 0."""
-        return self._engine.stuck
-
-    @property
-    def lulls(self) -> Lulls:
-        """When no request is computed."""
-        return self._engine.lulls
+    def engine(self) -> Engine:
+        """What ranks."""
+        return self._engine
 
     @property
     def reading(self) -> int:

@@ -64,6 +64,12 @@ class Generation:
         """As last told."""
         return sum(worker.connections for worker in self.workers if worker.alive)
 
+    @property
+    def pace(self) -> float:
+        """Seconds by which one more call makes others wait, spread over the workers; 0 before any has told."""
+        told = [worker.service for worker in self.workers if worker.alive and worker.service]
+        return sum(told) / len(told) ** 2 if told else 0.0
+
     def advance(self) -> str:
         """Lets them listen once all have loaded. Returns why the bundle cannot be served, or ""."""
         for worker in self.workers:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from serving.access.doors import NO_DOORS, Doors
+from serving.balancer.balancer import Balancer
+from serving.balancer.configuration import BalancerPlan
 from serving.server.port_takeover import reserved
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
@@ -30,6 +32,7 @@ from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
 
+LOOPBACK = "127.0.0.1"
 TICK_SECONDS = 0.05
 DRAIN_GRACE_SECONDS = 30.0  # longest that requests under way may keep a connection beyond its age
 AGE_JITTER = 1.1  # gRPC lets a connection live up to a tenth longer than asked
@@ -42,7 +45,7 @@ log = logging.getLogger("sluice.serving")
 @dataclass(frozen=True)
 class SupervisorSettings:
     """`connection_seconds`: how long a caller's connection lives before it is asked to come again; a change of bundles
-    takes about so long.
+    takes about so long. `balanced`: callers come to a balancer, and the workers have a port of their own.
     """
 
     host: str = "127.0.0.1"
@@ -55,6 +58,7 @@ class SupervisorSettings:
     fresh: Path | None = None
     user_store: str | None = None
     event_stream: str | None = None
+    balanced: bool = False
 
     @property
     def drain_seconds(self) -> float:
@@ -69,6 +73,7 @@ class Supervisor:
         self._search, self._settings, self._cache = BundleSearch(source), settings, cache
         self._stop = threading.Event()
         self._port, self._listeners = 0, Listeners()
+        self._balancer: Balancer | None = None
         self._current: Generation | None = None
         self._coming: Generation | None = None
         self._draining: Generation | None = None
@@ -82,8 +87,11 @@ class Supervisor:
         """Until SIGTERM or SIGINT. Raises SluiceError when the port is taken, or the first bundle cannot be served."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self._stop.set())
-        with reserved(self._settings.host, self._settings.port) as port, contextlib.closing(self):
-            self._port, last = port, self._cache.last_served() if self._cache else None
+        with contextlib.ExitStack() as open_:
+            port = open_.enter_context(reserved(self._settings.host, self._settings.port))
+            self._port = open_.enter_context(reserved(LOOPBACK, 0)) if self._settings.balanced else port
+            open_.enter_context(contextlib.closing(self))
+            last = self._cache.last_served() if self._cache else None
             first = first_bundle(self._search, last, self._stop)
             if first is None:
                 return
@@ -91,23 +99,38 @@ class Supervisor:
             if self._current is None:
                 return
             self._serves(self._current)
+            self._balance(port)
             on_ready(self._current.version, port)
             self._watch()
 
     def close(self) -> None:
-        """Stops every worker, all together."""
+        """Stops every worker, all together, and the balancer once they have answered."""
+        if self._balancer is not None:
+            self._balancer.leave()
         threads = [threading.Thread(target=one.stop) for one in (self._draining, self._coming, self._current) if one]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if self._balancer is not None:
+            self._balancer.close()
+
+    def _balance(self, port: int) -> None:
+        """Puts the balancer before the workers, where there is to be one. Raises SluiceError where it cannot listen."""
+        settings, current = self._settings, self._current
+        assert current is not None
+        if settings.balanced:
+            plan = BalancerPlan(settings.host, port, self._port, settings.workers, settings.doors.access is not None)
+            self._balancer = Balancer(plan, current.pace)
 
     def _generation(self, bundle: ServedBundle, beside: bool = False) -> Generation:
         settings = self._settings
+        doors = settings.doors.model_copy(update={"reflection": settings.doors.reflects(settings.host)})
         return Generation(bundle.version, WorkerSettings(
-            folder=bundle.folder, host=settings.host, port=self._port, connection_seconds=settings.connection_seconds,
-            answers=settings.answers, doors=settings.doors, fresh=settings.fresh, user_store=settings.user_store,
-            event_stream=settings.event_stream), settings.workers, self._listeners, beside)
+            folder=bundle.folder, host=LOOPBACK if settings.balanced else settings.host, port=self._port,
+            connection_seconds=settings.connection_seconds, answers=settings.answers, doors=doors, fresh=settings.fresh,
+            user_store=settings.user_store, event_stream=settings.event_stream, balanced=settings.balanced,
+        ), settings.workers, self._listeners, beside)
 
     def _watch(self) -> None:
         next_poll = 0.0
@@ -135,6 +158,8 @@ class Supervisor:
             log.info("loading %s beside %s", found.version, current.version)
             self._coming = self._generation(found, beside=True)
         self._spread()
+        if self._balancer is not None:
+            self._balancer.tend(current.pace)
 
     def _come(self, coming: Generation, current: Generation) -> None:
         """The fresh workers take over once all of them listen; none does where one cannot."""

@@ -54,6 +54,7 @@ class Orders:
         self._listen = threading.Event()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.stuck: Callable[[], float] = float
+        self.service: Callable[[], float] = float
 
     def start(self) -> None:
         threading.Thread(target=self._follow, args=(_lines(),), name="supervisor", daemon=True).start()
@@ -87,7 +88,8 @@ class Orders:
         from serving.server.port_takeover import connections
 
         if self.stuck() < STUCK_SECONDS:  # one in which every thread hangs answers nobody, and is as good as dead
-            self._reports.send(WorkerReport(pong=number, connections=connections(self._port)))
+            self._reports.send(WorkerReport(pong=number, connections=connections(self._port),
+                                            service=self.service()))
 
 
 def _lines() -> Iterable[bytes]:
@@ -108,14 +110,14 @@ def main(argument: str) -> int:
     orders.start()
     behind_others(lambda: import_module("serving.server.server"))  # two seconds of a core, which others need
     from contracts.errors import SluiceError
-    from serving.server.server import ServerSettings, run
+    from serving.server.server import ServerSettings, Signs, run
 
-    def ready(version: str, _: int, stuck: Callable[[], float]) -> None:
-        orders.loop, orders.stuck = asyncio.get_running_loop(), stuck
-        reports.send(WorkerReport(ready=version))
+    def ready(version: str, _: int, signs: Signs) -> None:
+        orders.loop, orders.stuck, orders.service = asyncio.get_running_loop(), *signs
+        reports.send(WorkerReport(ready=version, service=signs.service()))
 
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
-                              told.fresh, told.user_store, told.event_stream)
+                              told.fresh, told.user_store, told.event_stream, told.balanced)
     try:
         run(told.folder, settings, ready, orders.wait_to_listen)
     except SluiceError as error:

@@ -21,7 +21,8 @@ class _Message(BaseModel):
 class WorkerSettings(BaseModel):
     """What to serve and where. `answers` is the folder of the response log, None for none; connections are asked to
     come again after `connection_seconds`. `fresh` is the folder of what changes between bundles, `user_store` the
-    address of a Redis, or a folder, with users of a later day, `event_stream` of one whose stream brings events."""
+    address of a Redis, or a folder, with users of a later day, `event_stream` of one whose stream brings events;
+    `balanced`: all calls come through the balancer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -34,6 +35,7 @@ class WorkerSettings(BaseModel):
     fresh: Path | None = None
     user_store: str | None = None
     event_stream: str | None = None
+    balanced: bool = False
 
 
 class WorkerOrder(_Message):
@@ -48,10 +50,12 @@ class WorkerOrder(_Message):
 
 class WorkerReport(_Message):
     """`loaded`: it waits for the order to listen; `ready` is the version that is served from now on; `refused` says why
-    none is; `pong` answers a ping, `connections` tells how many callers are connected."""
+    none is; `pong` answers a ping, `connections` tells how many callers are connected, `service` the mean seconds that
+    ranking one request takes."""
 
     loaded: bool = False
     ready: str | None = None
     refused: str | None = None
     pong: int = 0
     connections: int = 0
+    service: float = 0.0

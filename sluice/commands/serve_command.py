@@ -59,6 +59,10 @@ def serve(
         str | None, typer.Option(envvar="SLUICE_EVENT_STREAM", metavar="ADDRESS", help="with --fresh: a Redis, or"
                                  " Valkey, redis://HOST:PORT, whose stream sluice:events is recorded")
     ] = None,
+    balancer: Annotated[
+        bool, typer.Option("--balancer/--no-balancer", help="HAProxy before the workers: it refuses at once what would"
+                           " come too late")
+    ] = False,
     reflection: Annotated[
         bool | None, typer.Option("--reflection/--no-reflection", help="on unless said otherwise on loopback alone")
     ] = None,
@@ -89,8 +93,11 @@ def serve(
     doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)
     settings = SupervisorSettings(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
-        workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh, **stores(user_store, event_stream, fresh))
+        workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh, balanced=balancer,
+        **stores(user_store, event_stream, fresh))
     open_doors(host, doors)
+    if balancer:
+        check_balancer(doors)
     with beside(side, doors, announce) as ready:
         serve_as_told(bundle, settings, registry, cache, follow, ready)
 
@@ -120,7 +127,7 @@ def serve_as_told(
 
     if bundle.startswith(SCHEME):
         serve_alias(bundle, settings, registry, cache, ready)
-    elif settings.workers > 1 or follow:
+    elif settings.workers > 1 or follow or settings.balanced:
         serve_shared(Path(bundle), settings, follow is not False, ready)
     else:
         serve_folder(Path(bundle), settings, ready)
@@ -157,6 +164,17 @@ def open_doors(host: str, doors: Doors) -> None:
         Gate(doors.access)
     for warning in warnings(host, doors):
         logging.getLogger("sluice.serving").warning(warning)
+
+
+def check_balancer(doors: Doors) -> None:
+    """Raises ConfigError where there can be none."""
+    from contracts.errors import ConfigError
+    from serving.balancer.balancer import program
+
+    program()
+    if doors.tls is not None:
+        raise ConfigError("--balancer takes callers in plain text, and TLS was asked for; serve without it, or without "
+                          "--tls-certificate behind what ends TLS")
 
 
 def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:

@@ -24,11 +24,13 @@ def test_the_last_line_holds_what_a_reader_looks_for(
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
         "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap", "empty_call_ms", "bare_empty_call_ms",
         "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms",
-        "floor"}
+        "floor", "balancer", "goodput_without_balancer"}
     assert 0 < found["grpc_adds_ms"] < found["one_caller"]["p50_ms"]
     assert found["floor"]["capacity_per_second"] > 0 < found["floor"]["p50_ms"]
-    assert found["goodput"]["1"].keys() == {str(share) for share in load.OVERLOAD}
-    assert found["goodput"]["1"]["5.0"]["goodput"] == found["goodput_at_5x"]
+    assert all(shares.keys() == {str(share) for share in load.OVERLOAD} for shares in found["goodput"].values())
+    assert found["goodput"]["1"]["5.0"]["goodput"] == found["goodput_without_balancer"]["at_5x"]
+    kind = "1 balanced" if found["balancer"] else "1"
+    assert found["goodput"][kind]["5.0"]["goodput"] == found["goodput_at_5x"]
     assert found["bare_empty_call_ms"] > 0
     assert 0 < found["empty_call_ms"] < found["one_caller"]["p50_ms"]
     assert all(cores["generator"] > 0 for cores in (found["cores_at_2_8x"], found["cores_at_5x"]))

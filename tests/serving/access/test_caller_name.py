@@ -21,13 +21,16 @@ def test_a_machine_has_one_name_whatever_addresses_it_takes(host: str, name: str
     assert machine(host) == name
 
 
-@pytest.mark.parametrize(("gated", "token", "name"), [
-    (True, "shop-token", "shop"), (True, "other", "127.0.0.1"), (True, "", "127.0.0.1"), (False, "", "127.0.0.1")])
+@pytest.mark.parametrize(("gated", "balanced", "token", "name"), [
+    (True, False, "shop-token", "shop"), (True, False, "other", "127.0.0.1"), (True, False, "", "127.0.0.1"),
+    (False, False, "", "127.0.0.1"), (True, True, "shop-token", "shop"), (True, True, "other", "10.0.0.9"),
+    (False, True, "", "10.0.0.9")])
 def test_a_caller_is_who_owns_the_token_else_where_the_call_is_from(
-    tmp_path: Path, gated: bool, token: str, name: str
+    tmp_path: Path, gated: bool, balanced: bool, token: str, name: str
 ) -> None:
+    """Behind a balancer where this says; else whoever says so is not believed."""
     (tmp_path / "access.toml").write_text(entry("shop-token", "shop", ["ranking"], None))
-    who = caller_name(Gate(tmp_path / "access.toml") if gated else None)
+    who = caller_name(Gate(tmp_path / "access.toml") if gated else None, balanced)
 
     async def answer(request: bytes, context: grpc.aio.ServicerContext) -> bytes:
         return who(context).encode()
@@ -39,7 +42,7 @@ def test_a_caller_is_who_owns_the_token_else_where_the_call_is_from(
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            metadata = (("authorization", f"Bearer {token}"),) if token else ()
+            metadata = (("x-forwarded-for", "10.0.0.9"), *((("authorization", f"Bearer {token}"),) if token else ()))
             found: bytes = await channel.unary_unary("/some.Service/Ask")(b"", timeout=20, metadata=metadata)
         await server.stop(None)
         return found

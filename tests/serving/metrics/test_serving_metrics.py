@@ -13,6 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
+from serving.balancer.refusals import Refusals
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.item_counters.counter_state import CounterState
 from serving.metrics.running_sample import Drift
@@ -189,6 +190,13 @@ def test_the_validations_calibration_is_told(seen: Seen) -> None:
     assert seen.value("sluice_validation_calibration") == 1.25
 
 
+def test_refusals_of_the_balancer_are_counted(seen: Seen) -> None:
+    refusals = Refusals(seen.registry)
+    refusals.more(3, 0.0)
+    refusals.more(4, 1.0)
+    assert seen.value("sluice_balancer_refused_total") == 7
+
+
 SUFFIX = {"counter": "_total"}
 
 
@@ -200,6 +208,7 @@ def test_the_page_names_every_metric_as_it_is_and_no_other(seen: Seen, loaded: L
     metrics = BundleMetrics(ranker="dnn", parity=ParityFigures(rows=1, mismatches=0, max_logit_difference=0.0),
                             data_until=datetime(2026, 1, 2, tzinfo=UTC))
     seen.metrics.freshness.serving(loaded.manifest.model_copy(update={"metrics": metrics}))
+    Refusals(seen.registry)
     known = {}
     for metric in seen.registry.collect():
         labels = {label for sample in metric.samples for label in sample.labels} - {"le"}

@@ -24,6 +24,7 @@ from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
+from tests.serving.balancer.running_balancer import needs_haproxy
 from tests.serving.bundle_variants import variant, with_other_logits
 
 USERS = [f"u{number:02d}" for number in range(60)]
@@ -51,10 +52,10 @@ class Platform:
         damage(self.corrupt)
         self.answers, self.log, self.cache = folder / "answers", folder / "server.log", folder / "cache"
 
-    def start(self, port: int = 0, workers: int = 1, uri: str = "") -> ServerProcess:
+    def start(self, port: int = 0, workers: int = 1, uri: str = "", more: tuple[str, ...] = ()) -> ServerProcess:
         self.registry.point(self.good[0], CHAMPION)
         options = ("--registry", uri or self.uri, "--poll-seconds", "0.2", "--connection-seconds", "1",
-                   "--log-answers", str(self.answers), "--workers", str(workers), "--cache", str(self.cache))
+                   "--log-answers", str(self.answers), "--workers", str(workers), "--cache", str(self.cache), *more)
         return ServerProcess(f"models:/market@{CHAMPION}", self.log, port, options)
 
     def change(self, version: RegisteredBundle) -> None:
@@ -134,6 +135,35 @@ def test_two_workers_are_changed_together(platform):
     files = ds.dataset(platform.answers, format="parquet").files
     generations = 3
     assert generations < len({Path(file).name.split("-")[2] for file in files}) <= 2 * generations + 1
+    shutil.rmtree(platform.answers)
+
+
+@needs_haproxy
+@pytest.mark.slow
+def test_behind_a_balancer_bundles_are_changed_and_a_killed_worker_costs_no_request(platform):
+    """Nor do its connections that are asked to come again; what was under way in the killed one is sent again."""
+    server = platform.start(workers=2, more=("--balancer",))
+    swap_under_load(platform, server, 2, processes=2)
+    begun = ", published "  # said by each that begins to serve
+    with WholeAnswers(server.target, USERS, PER_SECOND) as load:
+        until(lambda: load.whole > 10)
+        before = platform.log.read_text().count(begun)
+        os.kill(workers(server)[0], signal.SIGKILL)
+        until(lambda: platform.log.read_text().count(begun) > before)
+    assert load.failed == []
+    assert server.stop() == 0
+    assert "stumbled" not in platform.log.read_text()
+    shutil.rmtree(platform.answers)
+
+
+@needs_haproxy
+@pytest.mark.slow
+def test_a_balancer_ends_with_a_supervisor_that_is_killed(platform):
+    server = platform.start(more=("--balancer",))
+    version_of(server)
+    server.process.kill()
+    server.process.wait()
+    until(lambda: refused(server.port), 30)
     shutil.rmtree(platform.answers)
 
 

@@ -1,0 +1,146 @@
+"""HAProxy as a process beside the supervisor: begun, kept alive, told the pace, asked what it has refused, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from contracts.errors import ConfigError, SluiceError
+from serving.balancer.configuration import PACE, PACES, REFUSED, SOCKET, BalancerPlan, configuration
+from serving.balancer.refusals import refusals_of_process
+
+PROGRAM, OLDEST = "haproxy", (2, 4)
+FOLDER, TOLD = "sluice-balancer-", "haproxy.cfg"
+START_SECONDS, ANSWER_SECONDS, STOP_SECONDS, STEP = 5.0, 1.0, 12.0, 0.02
+PAUSE_SECONDS = 1.0  # before another one is begun in place of one that has died
+LOOK_SECONDS = 5.0  # between two looks at refusals
+CHANGED = 0.05  # of the pace, to be told
+NAME, SERVICE, REQUESTS = "# pxname", "svname", "req_tot"  # columns of HAProxy's figures
+log = logging.getLogger("sluice.serving")
+
+
+def program() -> str:
+    """Where HAProxy is. Raises ConfigError where it is not, or is too old."""
+    found = shutil.which(PROGRAM, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    said = subprocess.run([found, "-v"], capture_output=True, text=True).stdout if found else ""
+    version = re.search(r"version (\d+)\.(\d+)", said)
+    if found is None or version is None or (int(version[1]), int(version[2])) < OLDEST:
+        what = f"is {version[0]}" if version else "is not there"
+        raise ConfigError(f"--balancer needs HAProxy {'.'.join(map(str, OLDEST))} or newer, which {what}; install it "
+                          "(Debian, Ubuntu: apt-get install haproxy), or serve without")
+    return found
+
+
+class Balancer:
+    """Listens once it is made, until it is closed. Raises SluiceError, with HAProxy's words, where it cannot."""
+
+    def __init__(self, plan: BalancerPlan, pace: float) -> None:
+        self._plan, self._pace, self._program = plan, pace, program()
+        self._refused, self._refusals, self._begin_next, self._look_next = 0, refusals_of_process(), 0.0, 0.0
+        remove_left(Path(tempfile.gettempdir()))
+        self._place = tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-", ignore_cleanup_errors=True)
+        self._folder = Path(self._place.name)
+        self._process = self._begin()
+        try:
+            self._wait()
+        except SluiceError:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def tend(self, pace: float) -> None:
+        """Begins another one where it has died; `pace` is how many seconds one more call makes others wait."""
+        now = time.monotonic()
+        if self._process.poll() is not None:
+            if now >= self._begin_next:
+                log.error("the balancer has died with %d (%s); another one is begun", self._process.returncode,
+                          self._words)
+                self._begin_next = now + PAUSE_SECONDS
+                self._pace, self._process, self._refused = pace or self._pace, self._begin(), 0
+        elif abs(pace - self._pace) > CHANGED * self._pace and pace > 0:
+            with contextlib.suppress(OSError):  # it has just died, or is about to: it is told with the next look
+                self._ask(f"set map {PACES} {PACE} {microseconds(pace)}")
+                self._pace = pace
+        elif now >= self._look_next:
+            self._look_next = now + LOOK_SECONDS
+            self._look(now)
+
+    def leave(self) -> None:
+        """Takes no new connections; what is under way goes on."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGUSR1)
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._place.cleanup()
+
+    @property
+    def _words(self) -> str:
+        """The last line of what it has said of a fault."""
+        said = [line for line in (self._folder / "log").read_text(errors="replace").splitlines() if "[ALERT]" in line]
+        return said[0].partition("config : ")[2] or said[0] if said else "it says nothing"
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        (self._folder / PACES).write_text(f"{PACE} {microseconds(self._pace)}\n")
+        (self._folder / TOLD).write_text(configuration(self._plan))
+        with (self._folder / "log").open("w") as sink:
+            return subprocess.Popen(
+                [sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), self._program, "-db",
+                 "-f", TOLD], stdout=sink, stderr=sink, start_new_session=True, cwd=self._folder)
+
+    def _wait(self) -> None:
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end and self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                self._ask("show info")
+                return
+            time.sleep(STEP)
+        raise SluiceError(f"the balancer does not listen on {self._plan.host}:{self._plan.port}: {self._words}")
+
+    def _look(self, now: float) -> None:
+        """At what it has refused since it began."""
+        with contextlib.suppress(OSError):
+            for row in csv.DictReader(io.StringIO(self._ask("show stat"))):
+                if row[NAME] == REFUSED and row[SERVICE] == "BACKEND":
+                    self._refusals.more(int(row[REQUESTS]) - self._refused, now)
+                    self._refused = int(row[REQUESTS])
+
+    def _ask(self, words: str) -> str:
+        """Raises OSError where nobody answers."""
+        with socket.socket(socket.AF_UNIX) as asked:
+            asked.settimeout(ANSWER_SECONDS)
+            asked.connect(f"/proc/{self._process.pid}/cwd/{SOCKET}")
+            asked.sendall(words.encode() + b"\n")
+            answer = b"".join(iter(lambda: asked.recv(65_536), b""))
+        return answer.decode(errors="replace")
+
+
+def remove_left(parent: Path) -> None:
+    """Folders of those whose process was killed."""
+    for place in parent.glob(f"{FOLDER}*-*"):
+        if not Path("/proc", place.name.removeprefix(FOLDER).partition("-")[0]).exists():
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def microseconds(seconds: float) -> int:
+    return max(round(1e6 * seconds), 1)

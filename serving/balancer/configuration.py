@@ -1,0 +1,118 @@
+"""What HAProxy (https://www.haproxy.org, 2.4 or newer) is told: one port before the workers' own, and whom it refuses.
+
+    ahead      calls of the Ranking service under way x mean seconds of one, over the workers (`pace`)
+    refused    who would wait longer than half of its time, or than LONGEST; not while its tenant has fewer of the calls
+               under way than tenants that have called lately would have evenly, unless it would wait twice as long
+    else       to the connection with the fewest calls under way
+
+So a refusal costs some microseconds of a program in C, where Python takes a fifth of a millisecond of the core that
+answers need. What is let in meets the workers' own queue, which knows deadlines, turns and shares exactly
+(serving/admission/admission.py). A call that no worker has begun to answer when its connection broke is sent again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import starmap
+from string import Template
+
+from serving.access.doors import address
+from serving.proto import sluice_pb2 as pb
+
+RANKING = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
+LONGEST = 0.2  # seconds that a call may wait, however much time it has
+CONNECTIONS = 4  # to each worker, so that calls are spread finely
+WORKERS_OF_A_THREAD = 16  # a call takes a hundredth of what it takes a worker
+REFUSED_CODE, WHY = 8, "more comes than can be answered in time; send it again later or elsewhere, or with more time"
+UNITS = {"n": "div(1000)", "u": "mul(1)", "m": "mul(1000)", "S": "mul(1000000)", "M": "mul(60000000)",
+         "H": "mul(3600000000)"}  # of gRPC's deadline, to microseconds
+CALLERS, REFUSED, PACE = "callers", "refused", "pace"  # names within it: a door, where refusals go, a row of the map
+SOCKET, PACES = "socket", "pace.map"  # files beside it
+
+
+TEMPLATE = Template("""
+global
+    nbthread $threads
+    stats socket unix@$socket mode 600 level admin
+    hard-stop-after 10s
+    tune.h2.max-concurrent-streams 1000
+
+defaults
+    mode http
+    option http-no-delay
+    option abortonclose
+    option redispatch 1
+    balance leastconn
+    http-reuse always
+    retries 2
+    retry-on conn-failure empty-response
+    timeout connect 1s
+    timeout client 5m
+    timeout server 5m
+
+frontend $callers
+    bind $address proto h2
+    acl ranking path_beg /$service/
+    http-request set-header x-forwarded-for %[src]
+    http-request set-var(txn.tenant) str(-)
+    http-request set-var(txn.tenant) $tenant if { $tenant -m found }
+    http-request track-sc0 var(txn.tenant) table tenants if ranking
+    http-request set-var(txn.time) int($twice)
+$times
+    http-request set-var(txn.calls) be_conn(ranking)
+    http-request set-var(txn.tenants) table_cnt(tenants)
+    http-request set-var(txn.pace) str($pace),map_str_int($paces)
+    http-request set-var(txn.ahead) var(txn.calls),mul(txn.pace)
+    acl late var(txn.ahead),mul(2),sub(txn.time) -m int gt 0
+    acl late var(txn.ahead) -m int gt $longest
+    acl too_late var(txn.ahead),sub(txn.time) -m int gt 0
+    acl too_late var(txn.ahead) -m int gt $twice
+    acl below_share sc0_conn_cur(tenants),mul(txn.tenants),sub(txn.calls) -m int lt 0
+    use_backend $refused if ranking late !below_share or ranking too_late
+    use_backend ranking if ranking
+    default_backend others
+
+backend tenants
+    stick-table type string len 64 size 64k expire 10s store conn_cur
+
+backend $refused
+    http-request return status 200 hdr grpc-status $code hdr grpc-message "$why"
+    http-after-response set-header content-type application/grpc
+
+backend ranking
+$workers
+
+backend others
+$workers
+""")
+
+
+@dataclass(frozen=True)
+class BalancerPlan:
+    """Callers come to `host` and `port`; workers share `workers_port` of the loopback. Where callers have tokens
+    (`gated`), these name tenants, else the metadata sluice-tenant does."""
+
+    host: str
+    port: int
+    workers_port: int
+    workers: int
+    gated: bool = False
+
+
+def configuration(plan: BalancerPlan) -> str:
+    """The text. Where HAProxy works lie the socket that it is asked and told by, and the map with the pace, in
+    microseconds: a path from the root may be longer than a socket's may be."""
+    longest = round(1e6 * LONGEST)
+    return TEMPLATE.substitute(
+        threads=max(plan.workers // WORKERS_OF_A_THREAD, 1), socket=SOCKET, callers=CALLERS, pace=PACE, paces=PACES,
+        address=address(plan.host, plan.port), service=RANKING, refused=REFUSED, code=REFUSED_CODE, why=WHY,
+        tenant="req.hdr(authorization),sha2(256),hex" if plan.gated else "req.hdr(sluice-tenant)",
+        longest=longest, twice=2 * longest, times="\n".join(starmap(_time, UNITS.items())),
+        workers="\n".join(f"    server w{number} {address('127.0.0.1', plan.workers_port)} proto h2"
+                          for number in range(CONNECTIONS * plan.workers)))
+
+
+def _time(unit: str, microseconds: str) -> str:
+    """Of a deadline in this unit."""
+    return (f"    http-request set-var(txn.time) req.hdr(grpc-timeout),field(1,{unit}),{microseconds} "
+            f"if {{ req.hdr(grpc-timeout) -m end {unit} }}")

@@ -1,0 +1,26 @@
+"""A program as a child that ends when its parent has: also one that was killed and could ask for nothing.
+
+    python -m serving.balancer.ends_with_parent PARENT PROGRAM WORDS...        PARENT is a process id
+
+Linux tells it (prctl(2), PR_SET_PDEATHSIG), once the thread that has started it ends, whatever it runs by then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def end_with(parent: int) -> bool:
+    """Asks for SIGTERM once the parent has ended. False where it has already."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    return os.getppid() == parent
+
+
+if __name__ == "__main__" and end_with(int(sys.argv[1])):
+    os.execvp(sys.argv[2], sys.argv[2:])

@@ -1,0 +1,106 @@
+"""The process beside the supervisor: its start, its death, its end, and what it hears and says meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import ConfigError, SluiceError
+from serving.balancer import balancer
+from serving.balancer.balancer import FOLDER, Balancer, program, remove_left
+from serving.balancer.configuration import BalancerPlan
+from tests.serving.balancer.running_balancer import balanced, needs_haproxy
+
+NO_PROCESS = 2**22 + 1  # above the most that Linux gives
+
+
+@needs_haproxy
+def test_a_slower_pace_lets_fewer_in() -> None:
+    async def drive() -> None:
+        async with balanced(pace=0.01) as before:
+            await before.begin(3, 7200.0)
+            await before.begin(1, 5.0)
+            assert before.held == 4
+            before.balancer.tend(0.05)
+            assert await before.rank(0.2) == "RESOURCE_EXHAUSTED"
+            before.balancer.tend(0.0)  # nobody has told it
+            assert await before.rank(0.2) == "RESOURCE_EXHAUSTED"
+            before.balancer.tend(0.01)
+            assert await before.rank(0.2) == "DEADLINE_EXCEEDED"  # held
+
+    asyncio.run(drive())
+
+
+@needs_haproxy
+def test_what_it_has_refused_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    async def drive() -> None:
+        async with balanced(pace=1.0) as before:
+            await before.begin(1, 7200.0)
+            assert [await before.rank(0.5) for _ in range(3)] == 3 * ["RESOURCE_EXHAUSTED"]
+            with caplog.at_level(logging.WARNING, "sluice.serving"):
+                before.balancer.tend(1.0)
+            assert "the balancer has refused 3 calls" in caplog.text
+
+    asyncio.run(drive())
+
+
+@needs_haproxy
+def test_one_that_is_killed_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def drive() -> None:
+        async with balanced(pace=0.01) as before:
+            before.release.set()
+            first = before.balancer.pid
+            os.kill(first, signal.SIGKILL)
+            end = time.monotonic() + 20
+            while before.balancer.pid == first and time.monotonic() < end:
+                await asyncio.sleep(0.01)
+                before.balancer.tend(0.01)
+            while (said := await before.rank(20.0)) != "OK" and time.monotonic() < end:
+                await asyncio.sleep(0.05)
+            assert said == "OK"
+
+    asyncio.run(drive())
+
+
+@needs_haproxy
+def test_a_port_that_is_taken_is_refused_in_haproxys_words_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balancer.tempfile, "tempdir", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SluiceError, match=rf"does not listen on 127\.0\.0\.1:{port}.*{port}"):
+            Balancer(BalancerPlan("127.0.0.1", port, 1, 1), 0.01)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_haproxy_or_with_an_old_one_the_cure_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(ConfigError, match="which is not there; install it"):
+        program()
+    old = tmp_path / "haproxy"
+    old.write_text("#!/bin/sh\necho HAProxy version 1.8.30 2021/04/12\n")
+    old.chmod(0o700)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: str(old))
+    with pytest.raises(ConfigError, match=r"which is version 1\.8; install it"):
+        program()
+
+
+def test_folders_of_the_killed_are_removed_and_of_the_living_kept(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        kept = [tmp_path / f"{FOLDER}{os.getpid()}-a", tmp_path / f"{FOLDER}{other.pid}-b", tmp_path / "another"]
+        for place in (*kept, tmp_path / f"{FOLDER}{NO_PROCESS}-c"):
+            place.mkdir()
+            (place / "haproxy.cfg").touch()
+        remove_left(tmp_path)
+        assert sorted(tmp_path.iterdir()) == sorted(kept)
+        other.kill()
