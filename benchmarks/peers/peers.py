@@ -14,8 +14,8 @@ With --out every run stays in that folder. --merge takes those that lie there, o
 place of running them again: a comparison of hours is made piece by piece, and one that was cut goes on. After a change
 of the platform its runs (NAME/MODEL-sluice-...) have to be taken away by hand; the peer's stay.
 
-A speed counts where the platform's AUC is level or better: behind by no more than the standard error of the difference
-(bootstrap over the test rows, first seed).
+A speed counts where the platform's AUC, as a mean over seeds, is level or better: behind by no more than the standard
+error of the difference, over test rows (bootstrap) and seeds.
 
 Prints a Markdown table; with --json the last line is one JSON object, `peers.SET.MODEL.SIDE.FIGURE`.
 """
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import tempfile
@@ -68,12 +69,21 @@ def measure(name: str, out: Path, asked: argparse.Namespace, peer: Path, scratch
             l2=0.0, epochs=asked.epochs)
         print(f"{name}: {rows:,} rows, batches of {plan.batch_size}", flush=True)
         runs = match.tuned(plan, asked.l2, {"sluice": asked.precisions, "fuxictr": ["fp32"]}, asked.seeds)
-        gain = auc_bootstrap(
-            match.labels["test"], runs["sluice"]["fp32"][0].test, np.arange(len(match.labels["test"])),
-            baseline=runs["fuxictr"]["fp32"][0].test, draws=DRAWS)
         found[model] = {side: figures(runs[side]) for side in SIDES}
-        found[model]["gain"] = {"auc": gain.value, "standard_error": gain.standard_error}
+        found[model]["gain"] = gained(match.labels["test"], *([run.test for run in runs[side]["fp32"]] for side in SIDES))
     return found
+
+
+def gained(labels: np.ndarray, ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> dict[str, float]:
+    """AUC of ours less that of theirs, both of the same seeds, as a mean; its standard error has the rows' variance
+    (which seeds share, so that more of them do not lessen it) and the seeds'."""
+    rows = np.arange(len(labels))
+    of_seeds = [auc_bootstrap(labels, own, rows, baseline=other, draws=DRAWS)
+                for own, other in zip(ours, theirs, strict=True)]
+    values = [one.value for one in of_seeds]
+    of_rows = statistics.mean(one.standard_error**2 for one in of_seeds)
+    between = statistics.variance(values) / len(values) if len(values) > 1 else 0.0
+    return {"auc": statistics.mean(values), "standard_error": math.sqrt(of_rows + between)}
 
 
 def figures(runs: Mapping[str, Sequence[Run]]) -> dict[str, float | int | None]:

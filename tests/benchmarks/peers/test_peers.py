@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.peers.peers import checked_sets, figures, main, table
+from benchmarks.peers.peers import checked_sets, figures, gained, main, table
 from benchmarks.peers.plan import Outcome, Plan
 from benchmarks.peers.runs import Run
 from contracts.errors import ConfigError
+from models.evaluation.metrics import auc
 from tests.benchmarks.printed_figures import refuses
 
 
@@ -29,6 +30,20 @@ def test_figures_are_means_over_seeds_and_medians_of_speeds(plan: Plan) -> None:
     alone = figures({"fp32": fp32[:1]})
     assert alone["auc_deviation"] is None
     assert alone["rows_per_second_bf16"] is None
+
+
+def test_a_gain_is_the_mean_over_seeds_and_as_uncertain_as_rows_and_seeds() -> None:
+    """Three seeds of the same figures are as one; a second one that differs moves the mean and widens the error."""
+    draw = np.random.default_rng(0)
+    labels = (draw.random(2000) < 0.3).astype(float)
+    good, fair, poor = (labels + spread * draw.standard_normal(2000) for spread in (0.8, 1.2, 2.0))
+    alone = gained(labels, [good], [fair])
+    assert alone["auc"] == pytest.approx(auc(labels, good) - auc(labels, fair))
+    assert gained(labels, 3 * [good], 3 * [fair]) == pytest.approx(alone)
+    both = gained(labels, [good, poor], [fair, fair])
+    other = auc(labels, poor) - auc(labels, fair)
+    assert both["auc"] == pytest.approx((alone["auc"] + other) / 2)
+    assert both["standard_error"] > abs(alone["auc"] - other) / 2
 
 
 @pytest.mark.parametrize(("gain", "said"), [(0.001, "| 2.0, 4.0 |"), (-0.0005, "| 2.0, 4.0 |"),
