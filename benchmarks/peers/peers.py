@@ -70,7 +70,8 @@ def measure(name: str, out: Path, asked: argparse.Namespace, peer: Path, scratch
         print(f"{name}: {rows:,} rows, batches of {plan.batch_size}", flush=True)
         runs = match.tuned(plan, asked.l2, {"sluice": asked.precisions, "fuxictr": ["fp32"]}, asked.seeds)
         found[model] = {side: figures(runs[side]) for side in SIDES}
-        found[model]["gain"] = gained(match.labels["test"], *([run.test for run in runs[side]["fp32"]] for side in SIDES))
+        tested = ([run.test for run in runs[side]["fp32"]] for side in SIDES)
+        found[model]["gain"] = gained(match.labels["test"], *tested)
     return found
 
 
