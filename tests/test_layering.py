@@ -106,6 +106,7 @@ ROOMS = {
     "serving.catalogue": "access batches bundle changing_index embedded_store histories item_counters request",
     "serving.changing_index": "bundle",
     "serving.console": "access batches gateway metrics",
+    "serving.counter_snapshots": "bundle events item_counters",
     "serving.embedded_store": "",
     "serving.events": "access batches embedded_store redis_store request",
     "serving.gateway": "access batches metrics server",
@@ -118,8 +119,8 @@ ROOMS = {
     "serving.response_log": "request",
     "serving.rules": "bundle request",
     "serving.server":
-        "access admission batches bundle catalogue events item_counters metrics request response_log stages start "
-        "users why_not",
+        "access admission batches bundle catalogue counter_snapshots events item_counters metrics request "
+        "response_log stages start users why_not",
     "serving.stages": "bundle request rules",
     "serving.start": "bundle request stages",
     "serving.users": "embedded_store events redis_store request",

@@ -15,6 +15,7 @@ more, as with them. Clicks may come before what they click on.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -94,12 +95,18 @@ class EventStore:
         self._one_time = {kind for kind in Kind if len(set(features.times(kind is Kind.CLICK))) == 1}
         self._label_window = features.label_window * 1_000_000  # microseconds
         with transaction(self.connection):
-            self.connection.execute("INSERT INTO facts VALUES ('since', ?) ON CONFLICT DO NOTHING", [clock()])
+            self._set_once("since", clock())
+            self._set_once("mark", secrets.randbits(63))
 
     @property
     def since(self) -> int:
         """Microseconds."""
         return self.fact("since")
+
+    @property
+    def mark(self) -> str:
+        """Tells this log from every other; a copy of the file has the same."""
+        return f"{self.fact('mark'):016x}"
 
     @property
     def newest(self) -> int:
@@ -114,6 +121,9 @@ class EventStore:
         """Within a transaction."""
         self.connection.execute(
             "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", [name, value])
+
+    def _set_once(self, name: str, value: int) -> None:
+        self.connection.execute("INSERT INTO facts VALUES (?, ?) ON CONFLICT DO NOTHING", [name, value])
 
     def record(self, batches: Sequence[Sequence[Event]]) -> list[Recorded]:
         """All or none, durable on return. Raises sqlite3.Error as the disk does."""

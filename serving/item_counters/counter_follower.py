@@ -10,6 +10,7 @@ that it has seen, and moves all windows on to the present.
 Nothing is written to requests before all that was recorded within the windows has been read: until then they have the
 bundle's tables, and so they have of a counter whose window began before the folder did. Where counting fails halfway,
 all is counted anew from the store: until that is done requests have what was shown last, and the failure is told.
+What is held at a moment can be kept, and another process goes on from there (serving/counter_snapshots).
 
 Why not as changes of items (serving/catalogue): a counter moves with each impression, again when its label window
 closes, and again when its own window ends; and of what was not shown it is 0, of all those items at once, from the
@@ -24,7 +25,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -33,9 +33,9 @@ from contracts.features.event_features import EventFeatures
 from contracts.shown import short
 from contracts.thread_name import name_thread
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.events.event_servicer import now_micros
 from serving.events.event_store import Clock, EventStore
 from serving.item_counters.counter_features import features_of
+from serving.item_counters.counter_standing import HeldCounters, Standing, definitions_of
 from serving.item_counters.counter_state import CounterState
 from serving.item_counters.group_slots import GroupSlots
 from serving.item_counters.item_slots import ItemSlots
@@ -46,6 +46,7 @@ from serving.item_counters.recorded_impressions import NOTHING, Recorded, Record
 from serving.request.lulls import Lulls
 
 EVENTS = 500  # of a look: some four milliseconds, much of it without the interpreter
+AHEAD_SECONDS = 60.0  # that the clock may have been set back since counters were kept: windows stand still as long
 CATCH_UP_SECONDS = 2.0  # before the first request; what is left is read beside requests
 log = logging.getLogger("sluice.serving")
 
@@ -63,7 +64,8 @@ class CounterFollower:
         self._since, self._longest = self._store.since, max(counters.longest for counters in self._counters)
         self._seen = 0  # before the first event
         self._moment, self._known, self._whole, self._failure = 0, 0, False, ""
-        self._stopping = threading.Event()
+        self._definitions = definitions_of(features, self._counters)
+        self._stopping, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._follow, name="counters", daemon=True)
 
     @property
@@ -80,6 +82,44 @@ class CounterFollower:
         age = (self._clock() - self._known) / SECOND if self._known else None
         return CounterState(age, max(counters.alive for counters in self._counters), self._failure)
 
+    @property
+    def seen(self) -> int:
+        """The number of the last event that is counted; 0 before the first."""
+        return self._seen
+
+    def holding(self) -> HeldCounters:
+        """All that is counted, to go on from elsewhere; takes no longer for much than for little. Raises
+        sqlite3.Error."""
+        with self._turn:
+            return HeldCounters(self._standing(), [counters.held() for counters in self._counters])
+
+    def misfit(self, kept: Standing) -> str:
+        """Why nobody may go on from what was kept at that standing; empty where this may. Raises sqlite3.Error."""
+        if kept.definitions != self._definitions:
+            return "it counts by other definitions"
+        if kept.log != self._store.mark:
+            return "it is of another log of events"
+        if self._store.newest < kept.seen or self._read.known(kept.seen) > kept.known:
+            return "the log of events was cut since"
+        if kept.moment > self._clock() + AHEAD_SECONDS * SECOND:
+            return "it is of a moment that this host's clock has not come to"
+        return ""
+
+    def resume(self, held: HeldCounters) -> None:
+        """Goes on from there, before the first look. Raises whatever does not fit; then nothing is counted."""
+        try:
+            for counters, of_key in zip(self._counters, held.keys, strict=True):
+                counters.resume(of_key)
+            oldest = self._read.first_after(self._clock() - self._longest * SECOND)
+        except BaseException:
+            self._begin_again()
+            raise
+        self._seen, self._moment = max(held.standing.seen, oldest), held.standing.moment
+
+    def _standing(self) -> Standing:
+        known = self._read.known(self._seen)
+        return Standing(self._definitions, self._store.mark, self._seen, known, self._moment)
+
     def catch_up(self, seconds: float = CATCH_UP_SECONDS) -> None:
         """What is recorded, as far as it is read in that time; what cannot be read is tried again once it follows."""
         end = time.monotonic() + seconds
@@ -89,6 +129,10 @@ class CounterFollower:
     def look(self) -> bool:
         """Reads what is next, and shows it to requests once all has been read that there was before them; whether
         there is more. Raises sqlite3.Error."""
+        with self._turn:
+            return self._look()
+
+    def _look(self) -> bool:
         moment = max(self._clock(), self._moment)
         newest = self._store.newest  # after the moment: what is known by then is among them
         first = self._seen or self._read.first_after(moment - self._longest * SECOND)
@@ -111,10 +155,13 @@ class CounterFollower:
                 if shown:
                     counters.publish(moment, self._since)
         except Exception:
-            self._seen, self._whole = 0, False
-            for counters in self._counters:
-                counters.begin_again()
+            self._begin_again()
             raise
+
+    def _begin_again(self) -> None:
+        self._seen, self._whole = 0, False
+        for counters in self._counters:
+            counters.begin_again()
 
     def start(self) -> None:
         self._thread.start()
@@ -160,15 +207,4 @@ def counters_of(bundle: LoadedBundle, features: EventFeatures) -> list[KeyCounte
         if of_group:
             slots = GroupSlots(bundle.items, np.asarray(bundle.groups[counter.name]))
             found.append(KeyCounters(of_group, features, bundle.encoder, slots))
-    return found
-
-
-def followed(bundle: LoadedBundle, folder: Path) -> CounterFollower | None:
-    """Of the events in `folder`, caught up and not started; None where no network of the bundle reads a counter of an
-    item that is event-fresh. Raises DataError where the store cannot be opened."""
-    features = bundle.event_features
-    if features is None or not counters_of(bundle, features):
-        return None
-    found = CounterFollower(bundle, features, lambda: EventStore(folder, features, now_micros), now_micros)
-    found.catch_up()
     return found

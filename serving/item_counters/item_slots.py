@@ -8,7 +8,8 @@ which its row finds once a change of the catalogue gives it one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -21,13 +22,17 @@ log = logging.getLogger("sluice.serving")
 
 
 class Slots(Protocol):
-    """Rows of the counters' tables: of item rows, of keys."""
+    """Rows of the counters' tables: of item rows, of keys. `mark` tells apart slots that mean something else."""
 
     of_row: np.ndarray
     count: int
 
+    @property
+    def mark(self) -> str: ...
+
     def of(self, keys: Sequence[str]) -> np.ndarray: ...
     def link(self) -> None: ...
+    def names(self) -> Callable[[], list[str]]: ...
 
 
 class ItemSlots:
@@ -39,6 +44,15 @@ class ItemSlots:
         self.of_row = np.zeros(len(items) + 1, dtype=np.int32)
         self._unknown: dict[str, int] = {}
         self._linked, self._full = 0, False
+
+    @property
+    def mark(self) -> str:
+        """Whatever the bundle: a slot is its item's."""
+        return ""
+
+    def names(self) -> Callable[[], list[str]]:
+        """What makes the item of each slot as of now, "" without one: for any thread, since it takes long."""
+        return partial(_names, self._items, self.of_row.copy(), self.count, dict(self._unknown))
 
     def of(self, keys: Sequence[str]) -> np.ndarray:
         """int32 [n], new ones given where they are needed; NOBODY of an unknown item for which there is no room."""
@@ -82,3 +96,12 @@ class ItemSlots:
             slot = self._unknown.pop(key, 0)
             if slot:
                 self.of_row[self._items.row(key)] = slot
+
+
+def _names(items: FeatureStore, of_row: np.ndarray, count: int, unknown: Mapping[str, int]) -> list[str]:
+    found, rows = [""] * count, np.flatnonzero(of_row)
+    for slot, key in zip(of_row[rows].tolist(), items.keys_of(rows), strict=True):
+        found[slot] = key
+    for key, slot in unknown.items():
+        found[slot] = key
+    return found

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from contracts.features.encoding import Encoder
-from contracts.features.event_clock import SECOND
+from contracts.features.event_clock import SECOND, Event, Measure
 from contracts.features.event_features import EventFeatures
 from serving.item_counters.counter_features import CounterEncoder, CounterFeature, measures_of
 from serving.item_counters.item_slots import Slots
 from serving.item_counters.live_columns import LiveColumns
 from serving.item_counters.recorded_impressions import Recorded, Row
 from serving.item_counters.running_counts import NEVER, Impressions, RunningCounts
+from serving.item_counters.slot_numbers import SlotNumbers
+from serving.item_counters.sorted_runs import Columns
+from serving.item_counters.timeline import Held
 
 ROOM = 1024  # slots at first
+
+
+class HeldKey(NamedTuple):
+    """What the counters of one key hold; `names` makes the items of their slots, as Slots says."""
+
+    names: Callable[[], Sequence[str]]
+    timelines: Mapping[Event, Held]
 
 
 class KeyCounters:
@@ -35,6 +46,31 @@ class KeyCounters:
     def longest(self) -> int:
         """Seconds of the longest window."""
         return max(one.window for one in self._features)
+
+    @property
+    def definition(self) -> tuple[str, Sequence[Measure]]:
+        """What is counted, and of what: held counters of another one mean something else."""
+        return self._slots.mark, measures_of(self._features)
+
+    def held(self) -> HeldKey:
+        """To go on from elsewhere."""
+        return HeldKey(self._slots.names(), self.counts.held())
+
+    def resume(self, held: HeldKey) -> None:
+        """Goes on from there, where nothing was counted before; items of which nothing is held get no slot. Raises
+        KeyError, IndexError where it is not of this definition."""
+        numbers = SlotNumbers(held.names(), self._slots)
+        self.counts.resume({event: Held(moment, self._with_room(numbers.waiting(waiting)),
+                                        self._with_room(numbers.leaving(leaving)))
+                            for event, (moment, waiting, leaving) in held.timelines.items()})
+        self._alive[:] = self.counts.counts.any(axis=1)
+        self.alive = int(self._alive.sum())
+        self._changed = [np.arange(len(self._alive), dtype=np.int32)]
+
+    def _with_room(self, runs: Iterable[Columns]) -> Iterator[Columns]:
+        for run in runs:
+            self._make_room()
+            yield run
 
     def add(self, recorded: Recorded) -> None:
         """As the store has them."""

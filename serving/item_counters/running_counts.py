@@ -7,13 +7,13 @@ nothing of it changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from contracts.features.event_clock import Event, Measure, closed, counted, entered, learned
-from serving.item_counters.timeline import Timeline
+from serving.item_counters.timeline import Change, Held, Timeline
 
 NEVER = np.iinfo(np.int64).max
 
@@ -64,16 +64,30 @@ class RunningCounts:
         """To `moment`, in microseconds; the slots whose counts have changed, each once."""
         touched = [np.empty(0, dtype=np.int32)]
         for event, timeline in self._timelines.items():
-            for window, slots, by in timeline.advance(moment):
-                if len(slots):
-                    np.add.at(self.counts[:, self._columns[event, window]], slots, np.int32(by))
-                    touched.append(slots)
+            for change in timeline.advance(moment):
+                if len(change.slots):
+                    self._apply(event, change)
+                    touched.append(change.slots)
         return np.unique(np.concatenate(touched))
+
+    def held(self) -> Mapping[Event, Held]:
+        """To go on from elsewhere, by the same measures."""
+        return {event: timeline.held() for event, timeline in self._timelines.items()}
+
+    def resume(self, held: Mapping[Event, Held]) -> None:
+        """Goes on from there, where nothing was counted before. There is room for the slots of a run once the run is
+        taken. Raises KeyError where an event is missing."""
+        for event, timeline in self._timelines.items():
+            for change in timeline.resume(held[event]):
+                self._apply(event, change)
 
     def grow(self, slots: int) -> None:
         """Room for so many."""
         more = np.zeros((slots - len(self.counts), self.counts.shape[1]), dtype=np.int32)
         self.counts = np.concatenate([self.counts, more])
+
+    def _apply(self, event: Event, change: Change) -> None:
+        np.add.at(self.counts[:, self._columns[event, change.window]], change.slots, np.int32(change.by))
 
     def _entries(self, found: Impressions) -> dict[Event, np.ndarray]:
         enters = entered(found.at, found.known, np.maximum)

@@ -23,6 +23,11 @@ class SortedRuns:
     def __len__(self) -> int:
         return sum(len(run[0]) for run in self._runs)
 
+    @property
+    def runs(self) -> list[Columns]:
+        """As they are now; what is added or forgotten later changes none of them."""
+        return list(self._runs)
+
     def add(self, *columns: np.ndarray) -> None:
         """Rows of any times."""
         if not len(columns[0]):

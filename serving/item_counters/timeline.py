@@ -11,7 +11,7 @@ passed, with a bit for each window that counts it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,15 @@ class Change(NamedTuple):
     window: int
     slots: np.ndarray
     by: int
+
+
+class Held(NamedTuple):
+    """What a timeline holds at `moment`, in microseconds: runs of (entry, at, slot) that wait, and of (at, slot,
+    windows) that count or have counted. What counts follows from them."""
+
+    moment: int
+    waiting: Iterable[Columns]
+    leaving: Iterable[Columns]
 
 
 class Timeline:
@@ -55,6 +64,23 @@ class Timeline:
         self._leaving.forget(moment - max(self._windows, default=0) * SECOND)
         self._moment = moment
         return found
+
+    def held(self) -> Held:
+        """To go on from elsewhere; it stays as it is."""
+        return Held(self._moment, self._waiting.runs, self._leaving.runs)
+
+    def resume(self, held: Held) -> Iterator[Change]:
+        """Goes on from there, where nothing was held before; what counts then, run by run."""
+        self._moment = held.moment
+        for run in held.waiting:
+            self._waiting.add(*run)
+        for run in held.leaving:
+            self._leaving.add(*run)
+            yield from (self._counting(window, run) for window in self._windows)
+
+    def _counting(self, window: int, run: Columns) -> Change:
+        at, slots, bits = run
+        return Change(window, slots[((bits & self._bit(window)) != 0) & (at > self._moment - window * SECOND)], 1)
 
     def _left(self, window: int, moment: int) -> Change:
         _, slots, bits = self._leaving.between(self._moment - window * SECOND, moment - window * SECOND)

@@ -33,8 +33,8 @@ from serving.batches.open_calls import OpenCalls
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
+from serving.counter_snapshots.kept_counters import followed
 from serving.events.event_room import EventRoom
-from serving.item_counters.counter_follower import followed
 from serving.item_counters.counter_state import NO_COUNTERS, CounterState
 from serving.metrics.request_observer import Watched, observer_of_process, watch
 from serving.request import message_bounds
@@ -139,7 +139,7 @@ class Server:
                                        interceptors=[AccessInterceptor(gate)] if gate else None)
         self._counters = behind_others(partial(followed, bundle, settings.fresh)) if settings.fresh else None
         if self._counters is not None:
-            bundle = replace(bundle, live=self._counters.columns)
+            bundle = replace(bundle, live=self._counters.follower.columns)
         funnel = behind_others(partial(Funnel, bundle))
         warm_up(funnel, bundle)
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
@@ -153,7 +153,7 @@ class Server:
         if catalogue is not None:
             catalogue.follower.lulls = self._servicer.engine.lulls
         if self._counters is not None:
-            self._counters.lulls = self._servicer.engine.lulls
+            self._counters.follower.lulls = self._servicer.engine.lulls
             self._counters.start()
         self._health = BundleHealth(bundle.manifest, answers, self._servicer.load, gate, who)
         self._calls = OpenCalls(most, who)
@@ -193,7 +193,7 @@ class Server:
         return Signs(lambda: engine.stuck, lambda: engine.service)
 
     def _counter_state(self) -> CounterState:
-        return self._counters.state if self._counters else NO_COUNTERS
+        return self._counters.follower.state if self._counters else NO_COUNTERS
 
     def _add_services(self) -> None:
         add_to_server(self._servicer, self._server, self._calls.take)

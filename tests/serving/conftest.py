@@ -58,6 +58,7 @@ from models.preranking.fscd import Fscd
 from models.training import checkpoint
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
+from tests.serving.counted_items import countable
 
 USERS, ITEMS, EVENTS = 60, 80, 3000
 TASTES = ["books", "games", "music", "sport"]
@@ -424,3 +425,14 @@ def republish(market: Market, tmp_path: Path) -> Callable[[Path], Path]:
 def bundle_copy(bundle_folder: Path, tmp_path: Path) -> Path:
     """A published bundle to spoil."""
     return Path(shutil.copytree(bundle_folder, tmp_path / "copy"))
+
+
+@pytest.fixture(scope="session")
+def counted_folder(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return countable(bundle_folder, tmp_path_factory.mktemp("counted"))
+
+
+@pytest.fixture(scope="session")
+def counted(counted_folder: Path) -> LoadedBundle:
+    """A bundle whose items have a counter of a minute; treat as read-only."""
+    return LoadedBundle.load(counted_folder)

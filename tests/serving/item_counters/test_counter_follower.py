@@ -4,56 +4,21 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from contracts.features.event_features import EventFeatures
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
 from serving.catalogue.fresh_bundle import FreshBundle
 from serving.events.event_store import EventStore
 from serving.item_counters import counter_follower, pace
-from serving.item_counters.counter_follower import CounterFollower, followed
 from serving.item_counters.counter_state import CounterState
 from serving.item_counters.live_columns import LiveColumns
 from serving.request.lulls import Lulls
-from serving.request.request_features import RequestFeatures
+from tests.serving.counted_host import Host
 from tests.serving.counted_items import WINDOW
-from tests.serving.recorded_events import SECOND, START, SetClock, recorded_features, shown_event, store_at
-
-FEATURES = recorded_features()
-
-
-class Host:
-    """A store with a clock that a test sets, of which a minute has passed, and a follower of the bundle's items."""
-
-    def __init__(self, bundle: LoadedBundle, folder: Path) -> None:
-        self.clock, self.bundle, self.folder, self.shown = SetClock(), bundle, folder, 0
-        self.store = store_at(folder, self.clock)
-        self.clock.now += WINDOW * SECOND
-        self.follower = self.followed()
-
-    def followed(self) -> CounterFollower:
-        return CounterFollower(self.bundle, FEATURES, lambda: store_at(self.folder, self.clock), self.clock)
-
-    def show(self, item: str, times: int = 1) -> None:
-        names = [str(self.shown + number) for number in range(times)]
-        self.store.record([[shown_event(name, self.clock.now, item=item) for name in names]])
-        self.shown += times
-        self.clock.now += SECOND
-
-    def counter(self, item: str, follower: CounterFollower | None = None) -> float:
-        """As a request reads it."""
-        live = (follower or self.follower).columns
-        inputs = RequestFeatures(replace(self.bundle, live=live))
-        found = inputs.candidate_inputs(np.array([self.bundle.items.row(item)]), inputs.missing_request.ids)
-        return float(found.dense[0, 0] * 2 + 4)  # mean 4, std 2
-
-    def catch_up(self, follower: CounterFollower | None = None) -> None:
-        (follower or self.follower).catch_up(60)
+from tests.serving.recorded_events import SECOND, START
 
 
 @pytest.fixture
@@ -214,13 +179,63 @@ def test_events_that_were_forgotten_are_not_looked_for(host: Host, monkeypatch: 
     other.close()
 
 
-@pytest.mark.parametrize("features", [None, recorded_features(86_400)])
-def test_counters_that_are_not_event_fresh_are_followed_by_nobody(
-    counted: LoadedBundle, loaded: LoadedBundle, tmp_path: Path, features: EventFeatures | None
+def test_another_goes_on_from_what_is_held_and_reads_what_came_after(host: Host) -> None:
+    """What was there before is not read again: it may be gone. The one that holds it counts on."""
+    host.show("i01", 3)
+    host.catch_up()
+    held = host.follower.holding()
+    host.show("i01")
+    host.catch_up()
+    assert (held.standing.seen, host.follower.seen) == (3, 4)
+    host.store.connection.execute("DELETE FROM events WHERE seq <= 3")
+    other = host.followed()
+    assert other.misfit(held.standing) == ""
+    other.resume(held)
+    assert (other.seen, other.state) == (3, CounterState(None, 1, ""))
+    host.catch_up(other)
+    assert host.counter("i01", other) == host.counter("i01") == 4
+    other.close()
+
+
+def test_who_goes_on_after_more_than_a_window_reads_no_more_than_one(
+    host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert followed(replace(counted, event_features=features), tmp_path) is None
-    assert followed(replace(loaded, event_features=FEATURES), tmp_path) is None  # no network reads one
-    found = followed(replace(counted, event_features=FEATURES), tmp_path)
-    assert found is not None
-    assert found.state.age is not None
-    found.close()
+    monkeypatch.setattr(counter_follower, "EVENTS", 2)
+    host.show("i01", 3)
+    host.catch_up()
+    held = host.follower.holding()
+    host.show("i02", 20)
+    host.clock.now += 2 * WINDOW * SECOND
+    host.show("i03")
+    other = host.followed()
+    other.resume(held)
+    assert not other.look()
+    assert [host.counter(item, other) for item in ("i01", "i02", "i03")] == [0, 0, 1]
+    other.close()
+
+
+def test_what_does_not_fit_is_told_apart(host: Host) -> None:
+    host.show("i01", 3)
+    host.catch_up()
+    kept = host.follower.holding().standing
+    assert host.follower.misfit(kept) == ""
+    assert "definitions" in host.follower.misfit(kept._replace(definitions="other"))
+    assert "another log" in host.follower.misfit(kept._replace(log="other"))
+    assert "cut" in host.follower.misfit(kept._replace(seen=4))
+    assert "cut" in host.follower.misfit(kept._replace(known=kept.known - 1))
+    host.clock.now -= 3600 * SECOND
+    assert "clock" in host.follower.misfit(kept)
+
+
+def test_a_part_of_what_was_held_is_nothing(host: Host) -> None:
+    host.show("i01", 3)
+    host.catch_up()
+    held, other = host.follower.holding(), host.followed()
+    with pytest.raises(KeyError):
+        other.resume(held._replace(keys=[held.keys[0]._replace(timelines={})]))
+    with pytest.raises(ValueError, match="shorter"):
+        other.resume(held._replace(keys=[]))
+    assert other.seen == 0
+    host.catch_up(other)
+    assert host.counter("i01", other) == 3
+    other.close()

@@ -69,3 +69,14 @@ def test_of_unknown_items_beyond_a_limit_nothing_is_counted(
     assert slots.of(["a", "b", "c", "d", "a"]).tolist() == [1, 2, NOBODY, NOBODY, 1]
     assert slots.of(["i01"]).tolist() == [3]
     assert len([one for one in caplog.records if "more than 2 items" in one.message]) == 1
+
+
+def test_slots_have_the_names_of_their_items_as_they_were_asked_for(loaded: LoadedBundle) -> None:
+    items = GrowingItems(loaded.items, 8)
+    slots = ItemSlots(items)
+    slots.of(["i05", "new", "i03"])
+    names = slots.names()
+    items.add("new")
+    slots.of(["i07", "new"])
+    assert names() == ["", "i05", "new", "i03"]
+    assert slots.names()() == ["", "i05", "new", "i03", "i07"]

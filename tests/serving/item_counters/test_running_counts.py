@@ -47,3 +47,12 @@ def test_slots_that_change_are_told_once_and_those_of_nobody_never() -> None:
     assert counts.advance(5 * SECOND).tolist() == [2]
     assert counts.advance(6 * SECOND).tolist() == []
     assert counts.counts.tolist() == [[0, 0, 0], [0, 0, 0], [2, 0, 0]]
+
+
+def test_other_counts_go_on_from_what_is_held() -> None:
+    counts, others = RunningCounts(MEASURES, 10, slots=2), RunningCounts(MEASURES, 10, slots=2)
+    counts.show(impression(0, clicked=4))
+    assert at_seconds(counts, 5) == [1, 0, 0]
+    others.resume(counts.held())
+    assert others.counts[1].tolist() == [1, 0, 0]
+    assert [at_seconds(others, second) for second in (9, 10, 100)] == [[1, 0, 0], [1, 1, 1], [0, 0, 0]]

@@ -28,6 +28,14 @@ def test_an_interval_holds_its_rows_and_what_is_forgotten_is_in_none(
         assert len(runs) == len(rows)
 
 
-
 def test_of_nothing_there_are_columns_of_their_types() -> None:
     assert [part.dtype for part in SortedRuns(np.int64, np.uint8).between(0, 9)] == [np.int64, np.uint8]
+
+
+def test_runs_that_were_taken_stay_as_they_were() -> None:
+    rows = SortedRuns(np.int64, np.int32)
+    rows.add(np.array([3, 1]), np.array([0, 1]))
+    taken = rows.runs
+    rows.add(np.array([2]), np.array([2]))
+    rows.forget(2)
+    assert [[part.tolist() for part in run] for run in taken] == [[[1, 3], [1, 0]]]

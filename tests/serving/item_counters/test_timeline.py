@@ -41,3 +41,21 @@ def test_what_no_window_can_count_any_more_is_not_held() -> None:
     assert len(line) == 1
     line.advance(70 * SECOND)
     assert len(line) == 0
+
+
+def test_another_line_goes_on_from_what_is_held_at_any_step() -> None:
+    draw = np.random.default_rng(3)
+    line, counts = Timeline(WINDOWS), np.zeros((len(WINDOWS), 4), np.int64)
+    for moment in range(100 * SECOND, 200 * SECOND, SECOND):
+        more = draw.integers(0, 5)
+        new = moment + draw.integers(-50, 5, more) * SECOND // 2
+        line.add(new, new + draw.integers(1, 30, more) * SECOND // 2, draw.integers(0, 4, more))
+        for window, changed, by in line.advance(moment):
+            np.add.at(counts[WINDOWS.index(window)], changed, by)
+        other, again = Timeline(WINDOWS), np.zeros_like(counts)
+        for window, changed, by in other.resume(line.held()):
+            np.add.at(again[WINDOWS.index(window)], changed, by)
+        assert again.tolist() == counts.tolist()
+        assert len(other) == len(line)
+        line = other
+    assert counts.any()
