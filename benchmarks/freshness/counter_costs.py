@@ -56,8 +56,8 @@ class CounterCosts(BaseModel):
     held: int
 
 
-def counted_log() -> EventFeatures:
-    """With a counter of items, event-fresh."""
+def counted_log(windows: Sequence[int] = ()) -> EventFeatures:
+    """With a counter of items over `windows` (seconds; none: WINDOWS), event-fresh."""
     log = {"path": "{data}/shown", "user_id": "user", "item_id": "item", "request_id": "request", "event_time": "time",
            "known_time": "known", "key": ["request", "item"]}
     clicks = {"path": "{data}/clicked", "on": ["request", "item"], "event_time": "time", "known_time": "known",
@@ -65,13 +65,13 @@ def counted_log() -> EventFeatures:
     config = Config.model_validate({
         "name": "counted", "log": log, "label": {"clicks": clicks}, "features": {"publish_every": 0}, "fields": [
             {"name": "item0", "kind": "categorical", "side": "item", "column": "item"},
-            {"name": "shown", "kind": "counter", "side": "item", "by": ["item"], "windows": list(WINDOWS)}]})
+            {"name": "shown", "kind": "counter", "side": "item", "by": ["item"], "windows": list(windows or WINDOWS)}]})
     return EventFeatures.of(config, PRIOR, None, {})
 
 
-def counted_world(items: int) -> LoadedBundle:
+def counted_world(items: int, windows: Sequence[int] = ()) -> LoadedBundle:
     """Some of its items' numbers are counters."""
-    features = counted_log()
+    features = counted_log(windows)
     names = [name for field in features.counters for name, _, _ in field.counters()]
     return replace(world(items, "dnn", rates=[*names, *RATES[len(names):]]), event_features=features)
 
