@@ -1,7 +1,8 @@
 """The last change of every item and kind, numbered in the order of their commits (SQLite, in write-ahead mode).
 
 A change replaces the one before it of the same item and kind under a new, higher sequence number: so the file grows
-with the items that ever changed and not with the changes, and who follows the numbers misses nothing.
+with the items that ever changed and not with the changes, and who follows the numbers misses nothing. The last one
+stays, withdrawals too: it is what refuses an older one that is sent again, and what the next bundle is told.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from serving.catalogue.change import Change, Kind
-from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.change_store import FILE, ChangeStore
 
 WRITER = """
 import sys
@@ -53,6 +53,20 @@ def test_who_reads_on_misses_nothing_and_sees_what_came_last(tmp_path: Path) -> 
                 seen, known[change.item] = number, change.version
         assert known == {"i1": 29, "i2": 26, "i3": 27, "i0": 28, "always": 29}
         assert seen == writer.last()
+
+
+def test_the_file_grows_with_the_items_and_not_with_their_changes(tmp_path: Path) -> None:
+    """What a later change replaces is gone with it: of each item and kind there is one row, for whoever reads on."""
+    kinds: tuple[Kind, ...] = ("item", "bid", "stock")
+    sizes = list[int]()
+    for times in (10, 300):
+        with closing(ChangeStore(tmp_path)) as store:
+            first = store.last() + 1
+            for version in range(first, first + times):
+                store.record([bid(f"i{item}", version, kind) for item in range(100) for kind in kinds])
+            assert len(store.after(0, 10_000)) == 100 * len(kinds)
+        sizes.append((tmp_path / FILE).stat().st_size)
+    assert sizes[1] < 1.5 * sizes[0]
 
 
 def test_a_change_comes_back_as_it_was(tmp_path: Path) -> None:
