@@ -18,7 +18,7 @@ is there throughout.
                           its first answer, and acknowledged changes that it does not know then
     recall_min            recall at 100 against exact search once a third, two thirds and all of the changes are made,
                           over that of an index built anew of the same items, by the same queries: the lowest
-    kills, acknowledged_lost    SIGKILL at random moments while items are withdrawn; those that came back
+    kills, acknowledged_lost    SIGKILL at random moments of changes of every kind; what was lost of them
     event_age_p99_s       beside events through a Redis stream: from adding one to the request that knows it
     store_outage_failed, store_healed_s    a shared store of users is stopped: requests that failed, and seconds from
                           its going on until all are answered from it

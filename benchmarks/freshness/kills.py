@@ -15,26 +15,55 @@ from serving.server.connection import RankingFailed
 from sluice.demo.server_process import ServerProcess
 
 LONGEST_SECONDS = 0.5  # before a kill
-ASKED_AT_ONCE = 1000  # candidates
+ASKED_AT_ONCE = 1000  # candidates, or changes
+KINDS = ("withdraw", "set_bids", "set_stock", "upsert")  # methods of the client
 
 
-class Withdrawals:
-    """Withdraws one item of the world after the other, until the server is gone. `acknowledged` are those answered."""
+class Changes:
+    """Sends changes of four kinds in turn, each of items of its own, until the server is gone: withdrawals, bids,
+    stock, and items that the world has not. `acknowledged` are those answered, by kind."""
 
     def __init__(self, items: int) -> None:
         self._items, self._next = items, 0
-        self.acknowledged: list[str] = []
+        self.acknowledged: dict[str, list[ItemChange]] = {kind: [] for kind in KINDS}
+
+    @property
+    def withdrawn(self) -> list[str]:
+        return [one.item for one in self.acknowledged["withdraw"]]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.acknowledged.values()))
 
     def send(self, target: str, size: int = 5) -> None:
         with CatalogClient(target) as client:
             while self._next + size <= self._items:
-                wanted = [f"i{number}" for number in range(self._next, self._next + size)]
+                kind = KINDS[self._next // size % len(KINDS)]
+                name = "new" if kind == "upsert" else "i"
+                wanted = [change(f"{name}{number}", kind) for number in range(self._next, self._next + size)]
                 self._next += size
                 try:
-                    answer = client.withdraw([ItemChange(item=item, version=1) for item in wanted], seconds=5.0)
+                    answer = getattr(client, kind)(wanted, seconds=5.0)
                 except RankingFailed:
                     return
-                self.acknowledged += [one.item_id for one in answer.results if one.outcome == pb.ChangeResult.APPLIED]
+                self.acknowledged[kind] += [one for one, told in zip(wanted, answer.results, strict=True)
+                                            if told.outcome == pb.ChangeResult.APPLIED]
+
+    def forgotten(self, target: str) -> int:
+        """How many of those acknowledged change something when they are sent again: the server has lost them. Those
+        withdrawn it must not show either."""
+        found = lost(target, self.withdrawn)
+        with CatalogClient(target) as client:
+            for kind, told in self.acknowledged.items():
+                for start in range(0, len(told), ASKED_AT_ONCE):
+                    answer = getattr(client, kind)(told[start : start + ASKED_AT_ONCE], seconds=5.0)
+                    found += sum(one.outcome != pb.ChangeResult.SUPERSEDED for one in answer.results)
+        return found
+
+
+def change(item: str, kind: str) -> ItemChange:
+    """The first of an item."""
+    return ItemChange(item=item, version=1, bid=0.5 if kind in ("upsert", "set_bids") else None,
+                      stock=3.0 if kind == "set_stock" else None, values={} if kind == "upsert" else None)
 
 
 def lost(target: str, items: list[str]) -> int:
@@ -46,7 +75,7 @@ def lost(target: str, items: list[str]) -> int:
 
 def measure(bundle: Path, folder: Path, items: int, kills: int, seed: int = 0) -> dict[str, float]:
     """Kills, how many acknowledged changes were lost over all of them, and the slowest start in between."""
-    draw, told, starts = np.random.default_rng(seed), Withdrawals(items), [0.0]
+    draw, told, starts = np.random.default_rng(seed), Changes(items), [0.0]
     missing, options = 0, ("--fresh", str(folder / "killed"), "--workers", "1")
     server = ServerProcess(bundle, folder / "killed.log", options=options)
     try:
@@ -60,8 +89,8 @@ def measure(bundle: Path, folder: Path, items: int, kills: int, seed: int = 0) -
             begun = time.monotonic()
             server = ServerProcess(bundle, folder / "killed.log", options=options)
             starts.append(time.monotonic() - begun)
-            missing += lost(server.target, told.acknowledged)
+            missing += told.forgotten(server.target)
     finally:
         server.stop()
-    return {"kills": kills, "acknowledged": len(told.acknowledged), "acknowledged_lost": missing,
+    return {"kills": kills, "acknowledged": len(told), "acknowledged_lost": missing,
             "slowest_start_s": max(starts)}
