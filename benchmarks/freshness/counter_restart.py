@@ -25,6 +25,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.freshness.counter_costs import Log, counted_log, counted_world
+from benchmarks.freshness.restart import kill
 from benchmarks.serving.funnel import VALUES
 from benchmarks.serving.synthetic_bundle import publish
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -71,10 +72,10 @@ def keep(bundle: Path, fresh: Path) -> None:
 
 
 def start(bundle: Path, fresh: Path, events: int) -> CounterRestart:
-    """Raises TimeoutError where counting takes longer than PATIENCE seconds."""
+    """And ends by SIGKILL. Raises TimeoutError where counting takes longer than PATIENCE seconds."""
     kept = sum(path.stat().st_size for path in SnapshotFolder(fresh).newest_first())
     begun = time.monotonic()
-    server = ServerProcess(bundle, fresh.parent / "server.log", options=("--fresh", str(fresh)))
+    server = ServerProcess(bundle, fresh.parent / "server.log", options=("--fresh", str(fresh), "--workers", "1"))
     try:
         with RankingClient(server.target) as client:
             client.rank("u0", seconds=DEADLINE)
@@ -87,7 +88,7 @@ def start(bundle: Path, fresh: Path, events: int) -> CounterRestart:
         return CounterRestart(events=events, kept_mib=kept / 2**20, first_answer_s=answered,
                               counted_s=time.monotonic() - begun, items=status.counted_items)
     finally:
-        server.stop()
+        kill(server)
 
 
 def measure(bundle: Path, folder: Path, events: int, after: int, log: Log) -> list[CounterRestart]:
