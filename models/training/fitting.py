@@ -31,6 +31,7 @@ from models.training.validation import ON_CPU
 
 LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
 ON_GPU = 65_536  # rows predicted at once
+SETTLED = 16_384  # rows by which normalisation begins in a network that has its parent's weights
 Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
 
 
@@ -51,8 +52,8 @@ def fit(
     if settings.batch_norm:
         batch_norm.shrink_embeddings(network)
     carried = start(network) if start else None
-    if settings.batch_norm and not carried:
-        batch_norm.insert(network)
+    if settings.batch_norm:
+        batch_norm.insert(network, kept=bool(carried))
     change = None
     if trained and settings.unknown_ids:
         change = UnknownIds(train.spec, data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation)))
@@ -62,6 +63,9 @@ def fit(
                 change=change, half=half)
     deep = batch_norm.hidden_layers(network)
     loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
+    if settings.batch_norm and deep and carried:
+        batch_norm.settle(network, loop.first_batches(train, SETTLED))
+        loop.same_start()
     result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)
     weigh_prior(network, bias, validation)
