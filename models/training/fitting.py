@@ -54,15 +54,15 @@ def fit(
     carried = start(network) if start else None
     if settings.batch_norm:
         batch_norm.insert(network, kept=bool(carried))
-    change = None
+    dropped: dict[str, float] = {}
     if trained and settings.unknown_ids:
-        change = UnknownIds(train.spec, data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation)))
+        dropped = data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation))
     loss = ClickLoss(network, bias, settings.label_smoothing)
     half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
-                change=change, half=half)
+                change=UnknownIds(train.spec, dropped) if dropped else None, half=half)
     deep = batch_norm.hidden_layers(network)
-    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
+    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), deep, dropped)
     if settings.batch_norm and deep and carried:
         batch_norm.settle(network, loop.first_batches(train, SETTLED))
         loop.same_start()
