@@ -31,7 +31,6 @@ from models.training.validation import ON_CPU
 
 LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
 ON_GPU = 65_536  # rows predicted at once
-SETTLED = 16_384  # rows by which normalisation begins in a network that has its parent's weights
 Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
 
 
@@ -52,8 +51,8 @@ def fit(
     if settings.batch_norm:
         batch_norm.shrink_embeddings(network)
     carried = start(network) if start else None
-    if settings.batch_norm:
-        batch_norm.insert(network, kept=bool(carried))
+    if settings.batch_norm and not carried:
+        batch_norm.insert(network)
     dropped: dict[str, float] = {}
     if trained and settings.unknown_ids:
         dropped = data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation))
@@ -63,9 +62,6 @@ def fit(
                 change=UnknownIds(train.spec, dropped) if dropped else None, half=half)
     deep = batch_norm.hidden_layers(network)
     loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), deep, dropped)
-    if settings.batch_norm and deep and carried:
-        batch_norm.settle(network, loop.first_batches(train, SETTLED))
-        loop.same_start()
     result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)
     weigh_prior(network, bias, validation)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,21 +73,9 @@ class Loop:
         self.loss = loss.to(self.device)
         self.optimisers = Optimisers(trained, settings, self.world)
         self.parameters = self.optimisers.parameters
-        self.same_start()
-
-    def same_start(self) -> None:
-        """Of several processes all have the weights and statistics of the first, but for their own rows."""
         if self.world.size > 1:
             counted = [buffer for buffer in self.loss.buffers() if buffer.is_floating_point()]
             data_parallel.same_start([*self.optimisers.dense, *counted])
-
-    def first_batches(self, train: ExampleSet, rows: int) -> Iterator[Batch]:
-        """Of a shuffled window, of some `rows` in all, on the device; of several processes each has its share."""
-        train.hold()
-        size = self.settings.batch_rows(train.rows)
-        batches = train.batches(size, shuffle=True, seed=self.seed * 1000, rank=self.world.rank, world=self.world.size)
-        for batch in itertools.islice(batches, -(-rows // size)):
-            yield batch.to(self.device)
 
     def weigh_rows(self, train: ExampleSet, strength: float, paced: bool, dropped: Mapping[str, float]) -> None:
         """Gives the rows of the embeddings their penalty and pace, by how often training sees them."""

@@ -6,20 +6,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
-from contracts.config.training import Train
 from contracts.errors import ConfigError
-from contracts.features.feature_spec import FeatureSpec
 from models.distributed.data_parallel import join, resolve_device
 from models.distributed.world import World
-from models.layers import batch_norm
-from models.networks import registry
-from models.training import checkpoint, fitting
 
 
 def test_auto_takes_what_there_is() -> None:
@@ -45,22 +38,6 @@ def test_exchanges_do_not_preempt_and_who_has_left_keeps_none_of_their_threads(o
     said = json.loads((of_two / f"threads{rank}of2.json").read_text(encoding="utf-8"))
     assert set(said["joined"]) == {os.SCHED_BATCH}
     assert said["left"] == []
-
-
-@pytest.mark.slow
-def test_a_warm_start_is_normalised_from_its_parents_function_in_all_processes_alike(
-    of_two: Path, item_world: Any, spec: FeatureSpec, exact_settings: Train
-) -> None:
-    torch.manual_seed(1)
-    parent, first, second = (registry.build("dnn", spec, exact_settings) for _ in range(3))
-    parent.prepare(item_world.train)  # type: ignore[operator]
-    for network, rank in ((first, 0), (second, 1)):
-        checkpoint.load(network, of_two / f"warm{rank}of2.safetensors")
-    assert all(torch.equal(one, other) for one, other in zip(first.parameters(), second.parameters(), strict=True))
-    batch_norm.shrink_embeddings(parent)
-    parent.prior.load_state_dict(first.prior.state_dict())  # type: ignore[operator, union-attr]
-    was, now = (fitting.predict(network, item_world.validation) for network in (parent, first))
-    np.testing.assert_allclose(now, was, atol=0.05)
 
 
 PATIENT = """

@@ -47,8 +47,6 @@ def main(folder: Path, train: Path, validation: Path) -> None:
     if world.size == 2:
         products(folder, spec, settings, ExampleSet(train, spec))
         towers_without_a_click(folder, spec, settings, ExampleSet(train, spec), world.rank)
-    if world.size == 2:
-        warm(folder, spec, settings, ExampleSet(train, spec), ExampleSet(validation, spec))
     if world.size > 1:
         towers_of_all_items(folder, spec, settings, ExampleSet(train, spec), ExampleSet(validation, spec))
     while_joined = exchanging()
@@ -104,17 +102,6 @@ def taken_up(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet
                       on_batch=lambda done, _: batches.append(done))
     assert batches[0] > 1, "it began anew"
     checkpoint.save(network, folder / f"resumed{torch.distributed.get_rank()}.safetensors")
-
-
-def warm(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, validation: ExampleSet) -> None:
-    """What it has counts as its parent's weights, which normalisation is put into; it learns next to nothing."""
-    world = data_parallel.current()
-    torch.manual_seed(1)
-    with dealt(*world):
-        network = registry.build("dnn", spec, settings)
-    slow = settings.model_copy(update={"batch_norm": True, "learning_rate": 1e-12, "epochs": 1})
-    fitting.fit(network, train, validation, slow, 1, positions=4, start=lambda _: "parent")
-    checkpoint.save(network, folder / f"warm{world.rank}of{world.size}.safetensors")
 
 
 def towers_without_a_click(folder: Path, spec: FeatureSpec, settings: Train, train: ExampleSet, rank: int) -> None:

@@ -7,7 +7,6 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
-from models.examples.batches import Batch
 from models.layers import batch_norm
 from models.layers.mlp import Mlp
 from models.networks import registry
@@ -78,44 +77,3 @@ def test_embeddings_start_small_where_hidden_layers_bring_the_scale_back(spec: F
         before = network.embedding.weight.clone()
         batch_norm.shrink_embeddings(network)
         torch.testing.assert_close(network.embedding.weight, before * factor)
-
-
-DEEP = ("dnn", "dcn_v2", "deep_fm", "din", "final_mlp", "final_net", "fives", "wukong")
-
-
-def with_weights(name: str, spec: FeatureSpec, settings: Train) -> torch.nn.Module:
-    """As a parent's would be: of any size, biases too."""
-    network = registry.build(name, spec, settings)
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(torch.randn_like(parameter), alpha=0.3)
-    return network.eval()
-
-
-@pytest.mark.parametrize("name", DEEP)
-def test_put_into_a_trained_network_normalisation_keeps_its_function_until_it_is_folded(
-    name: str, spec: FeatureSpec, settings: Train, batch: Batch
-) -> None:
-    network = with_weights(name, spec, settings)
-    names, expected = set(network.state_dict()), network(batch.request, batch.candidate)
-    batch_norm.insert(network, kept=True)
-    assert set(network.state_dict()) > names
-    torch.testing.assert_close(network(batch.request, batch.candidate), expected, atol=1e-4, rtol=1e-4)
-    batch_norm.settle(network, [batch])
-    torch.testing.assert_close(network(batch.request, batch.candidate), expected, atol=1e-4, rtol=1e-4)
-    batch_norm.fold(network)
-    torch.testing.assert_close(network(batch.request, batch.candidate), expected, atol=1e-4, rtol=1e-4)
-    assert set(network.state_dict()) == names
-
-
-@pytest.mark.parametrize("name", ["dnn", "final_net"])
-def test_settled_training_begins_as_evaluation_does(
-    name: str, spec: FeatureSpec, settings: Train, item_world: Any
-) -> None:
-    """On the rows by which it settled, whatever batches they came in: their mean and variance are the running ones."""
-    network, batches = with_weights(name, spec, settings), [*item_world.train.batches(1000)]
-    whole = next(item_world.train.batches(item_world.train.rows))
-    batch_norm.insert(network, kept=True)
-    batch_norm.settle(network, batches)
-    expected = network(whole.request, whole.candidate)
-    torch.testing.assert_close(network.train()(whole.request, whole.candidate), expected, atol=1e-2, rtol=1e-2)

@@ -24,30 +24,6 @@ def test_what_training_adds_is_gone_from_a_trained_network(item_world: Any, spec
     assert not network.prior.logit.any()
 
 
-def test_a_warm_start_is_normalised_from_its_parents_function_on_day_after_day(
-    item_world: Any, spec: FeatureSpec, settings: Train
-) -> None:
-    """Three days: the second learns almost nothing and predicts as its parent, the third starts from the second."""
-    days: list[Any] = []
-    normalised: list[bool] = []
-
-    def carry(network: torch.nn.Module) -> str:
-        network.load_state_dict(days[-2].state_dict())
-        return "parent"
-
-    for rate in (5e-3, 1e-12, 5e-3):
-        today = settings.model_copy(update={"learning_rate": rate, "unknown_ids": False, "epochs": 2})
-        days.append(registry.build("dnn", spec, today))
-        names = set(days[-1].state_dict())
-        fitting.fit(days[-1], item_world.train, item_world.validation, today, seed=0,
-                    start=carry if len(days) > 1 else None,
-                    on_epoch=lambda _: normalised.append(days[-1].mlp.norms is not None))
-        assert set(days[-1].state_dict()) == names
-    first, second = (fitting.predict(network, item_world.validation) for network in days[:2])
-    np.testing.assert_allclose(second, first, atol=0.1)
-    assert normalised == [True] * 6
-
-
 def test_smoothed_labels_keep_logits_small(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
     sizes = []
     for smoothing in (0.0, 0.3):
