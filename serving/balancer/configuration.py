@@ -1,6 +1,6 @@
 """What HAProxy (https://www.haproxy.org, 2.4 or newer) is told: one port before the workers' own, and whom it refuses.
 
-    ahead      calls of the Ranking service under way x mean seconds of one, over the workers (`pace`)
+    ahead      calls of the Ranking service that workers have under way x mean seconds of one, over them (`pace`)
     refused    who would wait longer than half of its time, or than LONGEST; not while its tenant has fewer of the calls
                under way than tenants that have called lately would have evenly, unless it would wait twice as long
     else       to the connection with the fewest calls under way
@@ -8,6 +8,11 @@
 So a refusal costs some microseconds of a program in C, where Python takes a fifth of a millisecond of the core that
 answers need. What is let in meets the workers' own queue, which knows deadlines, turns and shares exactly
 (serving/admission/admission.py). A call that no worker has begun to answer when its connection broke is sent again.
+
+Counted are calls by worker: those of the whole backend would be all that callers have not taken the answers of, so that
+one that takes none would have everybody refused. For the same reason a call is no worker's before its request is here,
+up to a buffer's size. A message of 64 KiB or more is left to the workers to refuse: HAProxy breaks off what it answers
+before it has read it all, and who has not yet sent it all hears CANCELLED.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from serving.proto import sluice_pb2 as pb
 
 RANKING = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
 LONGEST = 0.2  # seconds that a call may wait, however much time it has
+PATIENCE = "10s"  # with a caller that neither sends what it has begun nor takes its answer
 CONNECTIONS = 4  # to each worker, so that calls are spread finely
 WORKERS_OF_A_THREAD = 16  # a call takes a hundredth of what it takes a worker
 REFUSED_CODE, WHY = 8, "more comes than can be answered in time; send it again later or elsewhere, or with more time"
@@ -47,19 +53,23 @@ defaults
     retries 2
     retry-on conn-failure empty-response
     timeout connect 1s
-    timeout client 5m
-    timeout server 5m
+    timeout client $patience
+    timeout http-keep-alive 5m
+    timeout server 24d
 
 frontend $callers
     bind $address proto h2
     acl ranking path_beg /$service/
+    acl small req.body,bytes(1,2),hex -m str 0000  # of the message's length, in four bytes
+    http-request wait-for-body time $patience if ranking
     http-request set-header x-forwarded-for %[src]
     http-request set-var(txn.tenant) str(-)
     http-request set-var(txn.tenant) $tenant if { $tenant -m found }
     http-request track-sc0 var(txn.tenant) table tenants if ranking
     http-request set-var(txn.time) int($twice)
 $times
-    http-request set-var(txn.calls) be_conn(ranking)
+    http-request set-var(txn.calls) int(0)
+$counted
     http-request set-var(txn.tenants) table_cnt(tenants)
     http-request set-var(txn.pace) str($pace),map_str_int($paces)
     http-request set-var(txn.ahead) var(txn.calls),mul(txn.pace)
@@ -68,7 +78,7 @@ $times
     acl too_late var(txn.ahead),sub(txn.time) -m int gt 0
     acl too_late var(txn.ahead) -m int gt $twice
     acl below_share sc0_conn_cur(tenants),mul(txn.tenants),sub(txn.calls) -m int lt 0
-    use_backend $refused if ranking late !below_share or ranking too_late
+    use_backend $refused if ranking small late !below_share or ranking small too_late
     use_backend ranking if ranking
     default_backend others
 
@@ -103,13 +113,20 @@ def configuration(plan: BalancerPlan) -> str:
     """The text. Where HAProxy works lie the socket that it is asked and told by, and the map with the pace, in
     microseconds: a path from the root may be longer than a socket's may be."""
     longest = round(1e6 * LONGEST)
+    names = [f"w{number}" for number in range(CONNECTIONS * plan.workers)]
     return TEMPLATE.substitute(
+        patience=PATIENCE, counted="\n".join(map(_calls, names)),
         threads=max(plan.workers // WORKERS_OF_A_THREAD, 1), socket=SOCKET, callers=CALLERS, pace=PACE, paces=PACES,
         address=address(plan.host, plan.port), service=RANKING, refused=REFUSED, code=REFUSED_CODE, why=WHY,
         tenant="req.hdr(authorization),sha2(256),hex" if plan.gated else "req.hdr(sluice-tenant)",
         longest=longest, twice=2 * longest, times="\n".join(starmap(_time, UNITS.items())),
-        workers="\n".join(f"    server w{number} {address('127.0.0.1', plan.workers_port)} proto h2"
-                          for number in range(CONNECTIONS * plan.workers)))
+        workers="\n".join(f"    server {name} {address('127.0.0.1', plan.workers_port)} proto h2"
+                          for name in names))
+
+
+def _calls(server: str) -> str:
+    """Of this one, added to those of others."""
+    return f"    http-request set-var(txn.calls) srv_conn(ranking/{server}),add(txn.calls)"
 
 
 def _time(unit: str, microseconds: str) -> str:

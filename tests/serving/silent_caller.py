@@ -39,15 +39,19 @@ class SilentCaller:
 
     def ask(self, user: str, times: int, method: str = "sluice.v1.Ranking/Rank", **more: str) -> None:
         """`more` headers."""
-        fields = {":method": "POST", ":scheme": "http", ":path": f"/{method}", ":authority": "localhost",
-                  "te": "trailers", "content-type": "application/grpc"} | more
-        headers = b"".join(literal(name, value) for name, value in fields.items())
         message = pb.RankRequest(user_id=user).SerializeToString()
         body = struct.pack(">BI", 0, len(message)) + message
         for _ in range(times):
-            self._socket.sendall(frame(HEADERS, END_HEADERS, self._stream, headers)
-                                 + frame(DATA, END_STREAM, self._stream, body))
-            self._stream += 2
+            self.begin(method, **more)
+            self._socket.sendall(frame(DATA, END_STREAM, self._stream - 2, body))
+
+    def begin(self, method: str = "sluice.v1.Ranking/Rank", **more: str) -> None:
+        """A call of which there are headers alone."""
+        fields = {":method": "POST", ":scheme": "http", ":path": f"/{method}", ":authority": "localhost",
+                  "te": "trailers", "content-type": "application/grpc"} | more
+        headers = b"".join(literal(name, value) for name, value in fields.items())
+        self._socket.sendall(frame(HEADERS, END_HEADERS, self._stream, headers))
+        self._stream += 2
 
     def answered(self, times: int) -> None:
         """Once so many answers have begun: their headers come, what they hold is not taken."""

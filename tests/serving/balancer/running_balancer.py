@@ -30,16 +30,16 @@ class Balanced:
     """`balancer` stands before a server that holds every call of Ranking, and answers the others at once, with what
     the metadata x-forwarded-for says."""
 
-    def __init__(self, balancer: Balancer, channel: grpc.aio.Channel) -> None:
-        self.balancer, self._channel = balancer, channel
+    def __init__(self, balancer: Balancer, channel: grpc.aio.Channel, port: int) -> None:
+        self.balancer, self._channel, self.port = balancer, channel, port
         self.held = 0
         self.release = asyncio.Event()
 
-    async def rank(self, seconds: float | None = None, tenant: str = "", token: str = "") -> str:
-        """The status that it ends in."""
+    async def rank(self, seconds: float | None = None, tenant: str = "", token: str = "", size: int = 0) -> str:
+        """The status that it ends in; its request has `size` bytes."""
         metadata = [("sluice-tenant", tenant)] * bool(tenant) + [("authorization", f"Bearer {token}")] * bool(token)
         try:
-            await self._channel.unary_unary(RANK)(b"", timeout=seconds, metadata=metadata)
+            await self._channel.unary_unary(RANK)(bytes(size), timeout=seconds, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             self.said = error.details() or ""
             return error.code().name
@@ -83,7 +83,7 @@ async def balanced(pace: float, gated: bool = False) -> AsyncIterator[Balanced]:
         balancer = Balancer(plan, pace)
         try:
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-                made = Balanced(balancer, channel)
+                made = Balanced(balancer, channel, port)
                 yield made
                 made.release.set()
         finally:

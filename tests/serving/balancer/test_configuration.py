@@ -12,6 +12,7 @@ import pytest
 from serving.balancer.balancer import program
 from serving.balancer.configuration import LONGEST, PACES, BalancerPlan, configuration
 from tests.serving.balancer.running_balancer import Balanced, balanced, needs_haproxy
+from tests.serving.silent_caller import SilentCaller
 
 pytestmark = needs_haproxy
 PACE = 0.01
@@ -103,5 +104,29 @@ def test_other_services_are_not_refused_and_learn_who_calls() -> None:
         await before.begin(25, 7200.0)
         assert await before.record() == "127.0.0.1"
         assert await before.record(("x-forwarded-for", "10.0.0.9")) == "127.0.0.1"
+
+    drive(test)
+
+
+def test_who_takes_no_answers_or_sends_no_request_has_nobody_refused() -> None:
+    async def test(before: Balanced) -> None:
+        before.release.set()
+        with SilentCaller(before.port) as caller:
+            for asked in (lambda: caller.ask("u1", 1), caller.begin):
+                for _ in range(50):
+                    asked()
+                    await asyncio.sleep(0.005)
+            assert before.held > 20
+            assert await before.rank(0.1) == "OK"
+
+    drive(test)
+
+
+def test_what_is_too_large_to_be_broken_off_is_left_to_the_workers() -> None:
+    """Its caller would hear CANCELLED."""
+    async def test(before: Balanced) -> None:
+        await before.begin(25, 7200.0)
+        assert await before.rank(0.2, size=50_000) == "RESOURCE_EXHAUSTED"
+        assert await before.rank(0.2, size=200_000) == "DEADLINE_EXCEEDED"  # held
 
     drive(test)
