@@ -26,6 +26,7 @@ FOLDER, TOLD = "sluice-balancer-", "haproxy.cfg"
 START_SECONDS, ANSWER_SECONDS, STOP_SECONDS, STEP = 5.0, 1.0, 12.0, 0.02
 PAUSE_SECONDS = 1.0  # before another one is begun in place of one that has died
 LOOK_SECONDS = 5.0  # between two looks at refusals
+LEAVE = signal.SIGUSR1  # to answer what is under way and end, also where the supervisor is killed
 CHANGED = 0.05  # of the pace, to be told
 NAME, SERVICE, REQUESTS = "# pxname", "svname", "req_tot"  # columns of HAProxy's figures
 log = logging.getLogger("sluice.serving")
@@ -83,7 +84,7 @@ class Balancer:
     def leave(self) -> None:
         """Takes no new connections; what is under way goes on."""
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGUSR1)
+            self._process.send_signal(LEAVE)
 
     def close(self) -> None:
         self._process.terminate()
@@ -97,16 +98,23 @@ class Balancer:
     @property
     def _words(self) -> str:
         """The last line of what it has said of a fault."""
-        said = [line for line in (self._folder / "log").read_text(errors="replace").splitlines() if "[ALERT]" in line]
-        return said[0].partition("config : ")[2] or said[0] if said else "it says nothing"
+        try:
+            lines = (self._folder / "log").read_text(errors="replace").splitlines()
+        except OSError:  # somebody has cleaned up, as some systems do with what lies there for days
+            lines = []
+        said = [line for line in lines if "[ALERT]" in line]
+        if said:
+            return said[0].partition("config : ")[2] or said[0]
+        return lines[-1] if lines else "it says nothing"
 
     def _begin(self) -> subprocess.Popen[bytes]:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         (self._folder / PACES).write_text(f"{PACE} {microseconds(self._pace)}\n")
         (self._folder / TOLD).write_text(configuration(self._plan))
         with (self._folder / "log").open("w") as sink:
             return subprocess.Popen(
-                [sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), self._program, "-db",
-                 "-f", TOLD], stdout=sink, stderr=sink, start_new_session=True, cwd=self._folder)
+                [sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), str(int(LEAVE)),
+                 self._program, "-db", "-f", TOLD], stdout=sink, stderr=sink, start_new_session=True, cwd=self._folder)
 
     def _wait(self) -> None:
         end = time.monotonic() + START_SECONDS

@@ -54,11 +54,18 @@ def test_what_it_has_refused_is_said(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @needs_haproxy
-def test_one_that_is_killed_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_one_that_is_killed_is_followed_by_another_also_where_its_folder_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cleaned: bool
+) -> None:
+    monkeypatch.setattr(balancer.tempfile, "tempdir", str(tmp_path))
+
     async def drive() -> None:
         async with balanced(pace=0.01) as before:
             before.release.set()
             first = before.balancer.pid
+            if cleaned:
+                shutil.rmtree(next(tmp_path.iterdir()))
             os.kill(first, signal.SIGKILL)
             end = time.monotonic() + 20
             while before.balancer.pid == first and time.monotonic() < end:

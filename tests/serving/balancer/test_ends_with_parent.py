@@ -12,7 +12,8 @@ from pathlib import Path
 CHILD = [sys.executable, "-m", "serving.balancer.ends_with_parent"]
 PARENT = """
 import os, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), "sleep", "600"])
+words = [str(os.getpid()), "10", "sleep", "600"]
+child = subprocess.Popen([sys.executable, "-m", "serving.balancer.ends_with_parent", *words])
 while b"600" not in open(f"/proc/{child.pid}/cmdline", "rb").read().split(b"\\0")[1:2]:
     time.sleep(0.01)
 print(child.pid, flush=True)
@@ -21,12 +22,13 @@ time.sleep(600)
 
 
 def test_it_is_the_program_with_its_words() -> None:
-    done = subprocess.run([*CHILD, str(os.getpid()), "echo", "a", "b"], capture_output=True, text=True, check=True)
+    words = [str(os.getpid()), "15", "echo", "a", "b"]
+    done = subprocess.run([*CHILD, *words], capture_output=True, text=True, check=True)
     assert done.stdout == "a b\n"
 
 
 def test_one_whose_parent_has_gone_before_it_could_be_told_does_nothing() -> None:
-    done = subprocess.run([*CHILD, "1", "echo", "a"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*CHILD, "1", "15", "echo", "a"], capture_output=True, text=True, check=True)
     assert done.stdout == ""
 
 
