@@ -12,7 +12,8 @@ answers need. What is let in meets the workers' own queue, which knows deadlines
 Counted are calls by worker: those of the whole backend would be all that callers have not taken the answers of, so that
 one that takes none would have everybody refused. For the same reason a call is no worker's before its request is here,
 up to a buffer's size. A message of 64 KiB or more is left to the workers to refuse: HAProxy breaks off what it answers
-before it has read it all, and who has not yet sent it all hears CANCELLED.
+before it has read it all, and who has not yet sent it all hears CANCELLED. Where callers have tokens, tenants are those
+that workers have answered otherwise than UNAUTHENTICATED: invented tokens would make every share as small as they like.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ LONGEST = 0.2  # seconds that a call may wait, however much time it has
 PATIENCE = "10s"  # with a caller that neither sends what it has begun nor takes its answer
 CONNECTIONS = 4  # to each worker, so that calls are spread finely
 WORKERS_OF_A_THREAD = 16  # a call takes a hundredth of what it takes a worker
+UNKNOWN_CODE = 16  # UNAUTHENTICATED
 REFUSED_CODE, WHY = 8, "more comes than can be answered in time; send it again later or elsewhere, or with more time"
 UNITS = {"n": "div(1000)", "u": "mul(1)", "m": "mul(1000)", "S": "mul(1000000)", "M": "mul(60000000)",
          "H": "mul(3600000000)"}  # of gRPC's deadline, to microseconds
@@ -70,7 +72,8 @@ frontend $callers
 $times
     http-request set-var(txn.calls) int(0)
 $counted
-    http-request set-var(txn.tenants) table_cnt(tenants)
+    http-request set-var(txn.tenants) table_cnt($known)
+    http-request set-var(txn.tenants) int(1) if { var(txn.tenants) -m int 0 }
     http-request set-var(txn.pace) str($pace),map_str_int($paces)
     http-request set-var(txn.ahead) var(txn.calls),mul(txn.pace)
     acl late var(txn.ahead),mul(2),sub(txn.time) -m int gt 0
@@ -85,11 +88,15 @@ $counted
 backend tenants
     stick-table type string len 64 size 64k expire 10s store conn_cur
 
+backend known
+    stick-table type string len 64 size 64k expire 10s store conn_cur
+
 backend $refused
     http-request return status 200 hdr grpc-status $code hdr grpc-message "$why"
     http-after-response set-header content-type application/grpc
 
 backend ranking
+    http-response track-sc1 var(txn.tenant) table known if !{ res.hdr(grpc-status) $unknown }
 $workers
 
 backend others
@@ -119,6 +126,7 @@ def configuration(plan: BalancerPlan) -> str:
         threads=max(plan.workers // WORKERS_OF_A_THREAD, 1), socket=SOCKET, callers=CALLERS, pace=PACE, paces=PACES,
         address=address(plan.host, plan.port), service=RANKING, refused=REFUSED, code=REFUSED_CODE, why=WHY,
         tenant="req.hdr(authorization),sha2(256),hex" if plan.gated else "req.hdr(sluice-tenant)",
+        known="known" if plan.gated else "tenants", unknown=UNKNOWN_CODE,
         longest=longest, twice=2 * longest, times="\n".join(starmap(_time, UNITS.items())),
         workers="\n".join(f"    server {name} {address('127.0.0.1', plan.workers_port)} proto h2"
                           for name in names))

@@ -24,6 +24,7 @@ def _is_installed() -> bool:
 needs_haproxy = pytest.mark.skipif(not _is_installed(), reason="haproxy is not installed (make haproxy)")
 RANK, RECORD = "/sluice.v1.Ranking/Rank", "/sluice.v1.Events/RecordEvents"
 WAIT_SECONDS = 20.0
+UNKNOWN = "unknown"  # how tokens begin that the server does not know
 
 
 class Balanced:
@@ -64,7 +65,9 @@ class Balanced:
 @asynccontextmanager
 async def balanced(pace: float, gated: bool = False) -> AsyncIterator[Balanced]:
     """Of one worker, which takes `pace` seconds for a call."""
-    async def rank(_: bytes, __: grpc.aio.ServicerContext) -> bytes:
+    async def rank(_: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        if dict(context.invocation_metadata() or ()).get("authorization", "").startswith(f"Bearer {UNKNOWN}"):
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED)
         made.held += 1
         await made.release.wait()
         return b""

@@ -11,7 +11,7 @@ import pytest
 
 from serving.balancer.balancer import program
 from serving.balancer.configuration import LONGEST, PACES, BalancerPlan, configuration
-from tests.serving.balancer.running_balancer import Balanced, balanced, needs_haproxy
+from tests.serving.balancer.running_balancer import UNKNOWN, Balanced, balanced, needs_haproxy
 from tests.serving.silent_caller import SilentCaller
 
 pytestmark = needs_haproxy
@@ -95,6 +95,19 @@ def test_behind_an_access_file_tenants_are_their_tokens() -> None:
         assert await before.rank(0.1, "another name", "one") == "RESOURCE_EXHAUSTED"
         other = asyncio.create_task(before.rank(0.1, "name 0", "two"))
         assert await other == "DEADLINE_EXCEEDED"  # held
+
+    drive(test, gated=True)
+
+
+def test_tokens_that_nobody_knows_do_not_count_as_tenants() -> None:
+    async def test(before: Balanced) -> None:
+        for number in range(20):
+            assert await before.rank(5.0, token=f"{UNKNOWN} {number}") == "UNAUTHENTICATED"
+        flood = [asyncio.create_task(before.rank(7200.0, token="one")) for _ in range(6)]
+        while before.held < len(flood):
+            await asyncio.sleep(0.005)
+        assert await before.rank(0.1, token="one") == "RESOURCE_EXHAUSTED"
+        assert await before.rank(0.1, token="two") == "DEADLINE_EXCEEDED"  # held
 
     drive(test, gated=True)
 
