@@ -28,6 +28,7 @@ PAUSE_SECONDS = 1.0  # before another one is begun in place of one that has died
 LOOK_SECONDS = 5.0  # between two looks at refusals
 LEAVE = signal.SIGUSR1  # to answer what is under way and end, also where the supervisor is killed
 CHANGED = 0.05  # of the pace, to be told
+FEW_CONNECTIONS = 1000  # from callers
 NAME, SERVICE, REQUESTS = "# pxname", "svname", "req_tot"  # columns of HAProxy's figures
 log = logging.getLogger("sluice.serving")
 
@@ -114,16 +115,24 @@ class Balancer:
         with (self._folder / "log").open("w") as sink:
             return subprocess.Popen(
                 [sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), str(int(LEAVE)),
-                 self._program, "-db", "-f", TOLD], stdout=sink, stderr=sink, start_new_session=True, cwd=self._folder)
+                 self._program, "-db", "-C", str(self._folder), "-f", TOLD], stdout=sink, stderr=sink,
+                start_new_session=True)
 
     def _wait(self) -> None:
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end and self._process.poll() is None:
             with contextlib.suppress(OSError):
-                self._ask("show info")
+                self._check_room(self._ask("show info"))
                 return
             time.sleep(STEP)
         raise SluiceError(f"the balancer does not listen on {self._plan.host}:{self._plan.port}: {self._words}")
+
+    def _check_room(self, told: str) -> None:
+        """Says where callers will find none."""
+        found = re.search(r"^Maxconn: (\d+)$", told, re.MULTILINE)
+        if found and int(found[1]) < FEW_CONNECTIONS:
+            log.warning("the balancer takes %s connections at once, as the limit of open files has it (ulimit -n); "
+                        "raise it where more callers come", found[1])
 
     def _look(self, now: float) -> None:
         """At what it has refused since it began."""

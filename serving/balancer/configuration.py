@@ -52,7 +52,7 @@ defaults
     option redispatch 1
     balance leastconn
     http-reuse always
-    retries 2
+    retries 1
     retry-on conn-failure empty-response
     timeout connect 1s
     timeout client $patience

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -111,3 +112,22 @@ def test_folders_of_the_killed_are_removed_and_of_the_living_kept(tmp_path: Path
         remove_left(tmp_path)
         assert sorted(tmp_path.iterdir()) == sorted(kept)
         other.kill()
+
+
+MADE = """
+import logging
+from serving.balancer.balancer import Balancer
+from serving.balancer.configuration import BalancerPlan
+from serving.server.port_takeover import reserved
+logging.basicConfig()
+with reserved("127.0.0.1", 0) as port:
+    Balancer(BalancerPlan("127.0.0.1", port, 1, 1), 0.01).close()
+"""
+
+
+@needs_haproxy
+@pytest.mark.parametrize(("files", "said"), [(256, True), (8192, False)])
+def test_a_low_limit_of_open_files_is_said_at_the_start(files: int, said: bool) -> None:
+    command = ["bash", "-c", f'ulimit -n {files} && exec "$0" -c "$1"', sys.executable, MADE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ("raise it where more callers come" in done.stderr) == said
