@@ -55,8 +55,8 @@ class Train(Section):
         "model; each costs a further training and serves along. Not of popularity, nor in federated training"
     )
     item_prior: bool = Field(
-        True, description="the popularity of the item, in logits, within every model, less of it where counters of "
-        "items are fields; validation says how much it counts beside what a deep one has learned"
+        True, description="the popularity of the item, in logits, within every model, where no counter tells it; "
+        "validation says how much it counts beside what a deep one has learned"
     )
     unknown_ids: bool = Field(
         True, description="ids are made unknown at random in training, as often as validation has unknown ones"

@@ -1,16 +1,14 @@
 """How popular the item is, in logits, added to what a network says: the network corrects popularity and starts at it.
 
-    prior(i) = logit((clicks_i + S r) / (n_i + S)) - logit((expected_i + S r) / (n_i + S))
+    prior(i) = logit((clicks_i + S r) / (n_i + S)) - logit((expected_i + S r) / (n_i + S)),   S = STRENGTH
 
 over the training window; r the overall click rate, expected_i what rows shown in the item's positions get on average
 (n_i r in a log without positions), so that an item is not held to be bad for having been shown low. An item never
 seen has the rate of the rows whose item is unknown, and 0 where there are none. What popular items were drawn more
 often for positives is added again.
 
-S damps what few rows say. Where a counter of the item's side is among the fields it is BESIDE_COUNTERS in place of
-STRENGTH: a counter says what was known of the item at the time, while the whole window's count contains the row's own
-label and is stale when the window has ended, so that as strong a prior as elsewhere makes models worse
-(benchmarks/RESULTS.md, 2026-11-27).
+Where a counter of the item's side is among the fields the prior stays 0: a counter says what was known of the item at
+the time, while the whole window's count contains the row's own label and is stale when the window has ended.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from contracts.features.feature_spec import FeatureSpec, IdSlot
 from models.examples.batches import ExampleSet, FeatureBlock
 from models.layers.embedding import item_slot
 
-STRENGTH, BESIDE_COUNTERS = 20.0, 400.0  # impressions at the expected rate
+STRENGTH = 20.0  # impressions at the expected rate
 
 
 class ItemCounts(NamedTuple):
@@ -55,7 +53,8 @@ def item_counts(examples: ExampleSet, slot: IdSlot | None) -> ItemCounts:
 
 
 class ItemPrior(nn.Module):
-    """Without a categorical field of the item the prior is 0; so it is until `start_at` has counted. Not trained."""
+    """Without a categorical field of the item, or with a counter of it, the prior is 0; so it is until `start_at` has
+    counted. Not trained."""
 
     logit: Tensor
 
@@ -63,19 +62,17 @@ class ItemPrior(nn.Module):
         super().__init__()
         self.slot = item_slot(spec)
         self.has_position = spec.has_position
-        counted = any(field.kind == "counter" for field in spec.of_side("item"))
-        self.strength = BESIDE_COUNTERS if counted else STRENGTH
+        self.counted_already = any(field.kind == "counter" for field in spec.of_side("item"))
         self.register_buffer("logit", torch.zeros(self.slot.size if self.slot else 0))
 
     def start_at(self, examples: ExampleSet) -> None:
         """Counts the training window."""
-        if self.slot is None:
+        if self.slot is None or self.counted_already:
             return
         found = item_counts(examples, self.slot)
         overall = found.clicks.sum() / found.shown.sum()
         expected = _expected(examples, self.slot) if self.has_position else found.shown * overall
-        rate, usual = ((counts + self.strength * overall) / (found.shown + self.strength)
-                       for counts in (found.clicks, expected))
+        rate, usual = ((counts + STRENGTH * overall) / (found.shown + STRENGTH) for counts in (found.clicks, expected))
         of_all = np.log(rate) - np.log1p(-rate) - np.log(usual) + np.log1p(-usual) + found.log_draws()
         self.logit.copy_(torch.from_numpy(of_all))
 
