@@ -8,7 +8,8 @@ seen has the rate of the rows whose item is unknown, and 0 where there are none.
 often for positives is added again.
 
 Where a counter of the item's side is among the fields the prior stays 0: a counter says what was known of the item at
-the time, while the whole window's count contains the row's own label and is stale when the window has ended.
+the time, while the whole window's count contains the row's own label and is stale when the window has ended. Damped
+twenty times as much it gains GAUC and loses slates (benchmarks/RESULTS.md, 2026-11-27).
 """
 
 from __future__ import annotations
