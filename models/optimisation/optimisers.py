@@ -72,19 +72,15 @@ class Optimisers:
         """Distinct rows of all look-ups of this process since the start."""
         return sum(table.looked_up for table in self.tables)
 
-    def weigh_rows(
-        self, train: ExampleSet, strength: float, batch_rows: int, paced: bool = True,
-        dropped: Mapping[str, float] | None = None,
-    ) -> None:
-        """Gives the rows of the embeddings their penalty and pace, by how often training sees them: as the window has
-        them, less the share of each slot's ids that is `dropped`.
+    def weigh_rows(self, train: ExampleSet, strength: float, batch_rows: int, paced: bool = True) -> None:
+        """Gives the rows of the embeddings their penalty and pace, by how often the training window has them.
 
         Not `paced` are those of a linear model: a weight there is an effect, and one row must not make it large.
         Factors of products are no vectors of values: they are paced in every model and have no penalty.
         """
         for embedding, adam in zip(self.embeddings, self.row_adams, strict=True):
             fused = isinstance(embedding, FusedEmbedding)
-            shares = batch_shares(embedding, train, batch_rows, dropped).to(adam.weight.device)
+            shares = batch_shares(embedding, train, batch_rows).to(adam.weight.device)
             adam.l2 = penalties(shares, strength, train.rows) if fused else None
             adam.pace = paces(shares) if paced or not fused else None
 

@@ -1,8 +1,6 @@
 """In which share of the batches a row of a fused embedding is, and what follows for its steps.
 
     p = 1 - exp(-n B / N)     batches of B of N rows that have a value seen n times
-    n = (1 - d) times the rows that hold it, where training makes a share d of the slot's known ids unknown
-        (models/training/unknown_ids.py); of "unknown" its own rows and d times those of all known ids
 
 An optimiser that moves a row only where a batch has it takes p steps where Adam on the whole table takes one.
 
@@ -15,13 +13,11 @@ An optimiser that moves a row only where a batch has it takes p steps where Adam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from contracts.features.feature_spec import PADDING, UNKNOWN
+from contracts.features.feature_spec import PADDING
 from models.examples.batches import ExampleSet
 from models.layers.embedding import FusedEmbedding
 from models.layers.product_cross import FactorisedCrosses
@@ -30,29 +26,17 @@ from models.optimisation.row_adam import BETA2
 MEMORY = (1.0 - BETA2) ** -0.5  # a row that comes back after Adam has forgotten it moves no further
 
 
-def batch_shares(
-    embedding: FusedEmbedding | FactorisedCrosses, examples: ExampleSet, batch_size: int,
-    dropped: Mapping[str, float] | None = None,
-) -> Tensor:
-    """p of each row that the embedding's weight holds; a value never seen counts as seen once. `dropped`: slot -> d."""
+def batch_shares(embedding: FusedEmbedding | FactorisedCrosses, examples: ExampleSet, batch_size: int) -> Tensor:
+    """p of each row that the embedding's weight holds; a value never seen counts as seen once."""
     own = embedding.own
     counts = np.zeros(len(embedding.weight), dtype=np.float32)
     for name, start in embedding.columns():
         for (ids,) in examples.parts(name):
-            seen, times = _seen(ids, (dropped or {}).get(name, 0.0))
+            seen, times = np.unique(ids[ids != PADDING], return_counts=True)
             mine = (start + seen) % own.step == own.start
             counts[(start + seen[mine]) // own.step] += times[mine]
-    counts[counts == 0.0] = 1.0
-    shares = torch.from_numpy(counts).mul_(-batch_size / examples.rows)
+    shares = torch.from_numpy(counts).clamp_(min=1.0).mul_(-batch_size / examples.rows)
     return torch.expm1(shares, out=shares).neg_()
-
-
-def _seen(ids: np.ndarray, dropped: float) -> tuple[np.ndarray, np.ndarray]:
-    """The ids that training sees of a column, each once, and n of each."""
-    seen, times = np.unique(ids[ids != PADDING], return_counts=True)
-    known = seen > UNKNOWN
-    unknown = times[~known].sum() + dropped * times[known].sum()
-    return np.append(UNKNOWN, seen[known]), np.append(unknown, (1.0 - dropped) * times[known])
 
 
 def penalties(shares: Tensor, strength: float, rows: int) -> Tensor | None:

@@ -53,15 +53,15 @@ def fit(
     carried = start(network) if start else None
     if settings.batch_norm and not carried:
         batch_norm.insert(network)
-    dropped: dict[str, float] = {}
+    change = None
     if trained and settings.unknown_ids:
-        dropped = data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation))
+        change = UnknownIds(train.spec, data_parallel.by_first(lambda: dropped_shares(train.spec, train, validation)))
     loss = ClickLoss(network, bias, settings.label_smoothing)
     half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
-                change=UnknownIds(train.spec, dropped) if dropped else None, half=half)
+                change=change, half=half)
     deep = batch_norm.hidden_layers(network)
-    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), deep, dropped)
+    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
     result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)
     weigh_prior(network, bias, validation)

@@ -77,9 +77,9 @@ class Loop:
             counted = [buffer for buffer in self.loss.buffers() if buffer.is_floating_point()]
             data_parallel.same_start([*self.optimisers.dense, *counted])
 
-    def weigh_rows(self, train: ExampleSet, strength: float, paced: bool, dropped: Mapping[str, float]) -> None:
-        """Gives the rows of the embeddings their penalty and pace, by how often training sees them."""
-        self.optimisers.weigh_rows(train, strength, self.settings.batch_rows(train.rows), paced, dropped)
+    def weigh_rows(self, train: ExampleSet, strength: float, paced: bool) -> None:
+        """Gives the rows of the embeddings their penalty and pace, by how often the training window has them."""
+        self.optimisers.weigh_rows(train, strength, self.settings.batch_rows(train.rows), paced)
 
     def run(
         self, train: ExampleSet, validation: ExampleSet, on_epoch: OnEpoch | None, on_batch: OnBatch | None,

@@ -10,7 +10,6 @@ from contracts.features.feature_spec import FeatureSpec
 from models.layers.embedding import FusedEmbedding
 from models.optimisation.row_adam import RowAdam
 from models.optimisation.row_shares import MEMORY, batch_shares, paces, penalties
-from models.training.unknown_ids import UnknownIds
 
 
 def test_a_share_is_that_of_the_batches_which_have_the_value(item_world: Any, spec: FeatureSpec) -> None:
@@ -21,30 +20,6 @@ def test_a_share_is_that_of_the_batches_which_have_the_value(item_world: Any, sp
         found = np.mean([bool((ids == value).any()) for ids in batches])
         assert float(shares[user + value]) == pytest.approx(found, abs=0.2)
     assert float(shares[user + 1]) == pytest.approx(-np.expm1(-60 / train.rows), rel=1e-4)  # never seen: as seen once
-
-
-def test_ids_count_as_often_as_training_leaves_them(item_world: Any, spec: FeatureSpec) -> None:
-    """Half of the users are dropped: each is seen half as often, and "unknown" in half of all rows. Histories, which
-    are of the same items as the slot beside them, are kept."""
-    embedding, train = FusedEmbedding(spec, 4), item_world.train
-    shares = batch_shares(embedding, train, 60, {"user": 0.5, "item": 0.25})
-    users, items, history = (train.column(name) for name in ("user", "item", "history"))
-    unknown = {"user": 0.5 * len(users), "item": 0.25 * len(items)}
-    times = {"user": 0.5 * (users == 7).sum(), "item": 0.75 * (items == 7).sum() + (history == 7).sum()}
-    for name, start in (("user", embedding.starts["user"]), ("item", embedding.starts["item"])):
-        for row, seen in ((1, unknown[name]), (7, times[name])):
-            assert float(shares[start + row]) == pytest.approx(-np.expm1(-seen * 60 / train.rows), rel=1e-4)
-
-
-def test_a_dropped_slots_shares_are_those_of_the_batches_that_training_sees(item_world: Any, spec: FeatureSpec) -> None:
-    embedding, train, dropped = FusedEmbedding(spec, 4), item_world.train, {"user": 0.7}
-    shares, user = batch_shares(embedding, train, 60, dropped), embedding.starts["user"]
-    change = UnknownIds(spec, {slot.name: 0.0 for slot in spec.id_slots("user", "item", "context", "cross")} | dropped)
-    batches = [change(batch).request.ids[:, 0] for seed in range(5)
-               for batch in train.batches(60, shuffle=True, seed=seed)]
-    for value in (1, 2, 9, 30):
-        found = np.mean([bool((ids == value).any()) for ids in batches])
-        assert float(shares[user + value]) == pytest.approx(found, abs=0.07)
 
 
 def test_an_epoch_of_penalties_is_the_prior_whatever_a_value_counts() -> None:
