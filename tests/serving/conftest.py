@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ from models.preranking.fscd import Fscd
 from models.training import checkpoint
 from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import LoadedBundle
+from tests.serving.counted_host import Host
 from tests.serving.counted_items import countable
 
 USERS, ITEMS, EVENTS = 60, 80, 3000
@@ -436,3 +437,12 @@ def counted_folder(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory
 def counted(counted_folder: Path) -> LoadedBundle:
     """A bundle whose items have a counter of a minute; treat as read-only."""
     return LoadedBundle.load(counted_folder)
+
+
+@pytest.fixture
+def host(counted: LoadedBundle, tmp_path: Path) -> Iterator[Host]:
+    """With a clock of its own, and nothing recorded."""
+    made = Host(counted, tmp_path)
+    yield made
+    made.follower.close()
+    made.store.close()

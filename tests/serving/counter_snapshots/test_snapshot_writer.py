@@ -2,25 +2,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from serving.bundle.loaded_bundle import LoadedBundle
 from serving.counter_snapshots import snapshot_writer
 from serving.counter_snapshots.snapshot_folder import SnapshotFolder
 from serving.counter_snapshots.snapshot_writer import EVENTS, LEAST_SECONDS, MOST_SECONDS, REST, SnapshotWriter, is_due
 from serving.item_counters.counter_standing import HeldCounters
 from tests.serving.counted_host import Host
-
-
-@pytest.fixture
-def host(counted: LoadedBundle, tmp_path: Path) -> Iterator[Host]:
-    made = Host(counted, tmp_path)
-    yield made
-    made.follower.close()
-    made.store.close()
 
 
 @pytest.fixture

@@ -21,14 +21,6 @@ from tests.serving.counted_items import WINDOW
 from tests.serving.recorded_events import SECOND, START
 
 
-@pytest.fixture
-def host(counted: LoadedBundle, tmp_path: Path) -> Iterator[Host]:
-    made = Host(counted, tmp_path)
-    yield made
-    made.follower.close()
-    made.store.close()
-
-
 def until(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + 20
     while not holds():
