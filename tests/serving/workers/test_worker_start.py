@@ -37,8 +37,10 @@ def test_it_follows_orders_says_which_bundle_is_served_and_ends_with_its_supervi
     assert own < all_ / 4  # of those that have loaded it, the thread that will serve
     assert os.getpriority(os.PRIO_PROCESS, worker.pid) == os.getpriority(os.PRIO_PROCESS, 0)
     worker.stdin.write("no order at all\n")
-    assert told(WorkerOrder(listen=True)) == WorkerReport(ready=read_manifest(bundle_folder).version)
-    assert told(WorkerOrder(ping=7)) == WorkerReport(pong=7)
+    ready, pong = told(WorkerOrder(listen=True)), told(WorkerOrder(ping=7))
+    assert ready == WorkerReport(ready=read_manifest(bundle_folder).version, service=ready.service)
+    assert pong == WorkerReport(pong=7, service=ready.service)  # as measured before the first request
+    assert 0 < ready.service < 10
     worker.stdin.close()  # what the end of the supervisor does
     assert worker.wait(60) == 0
     worker.stdout.close()
