@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -442,7 +443,5 @@ def counted(counted_folder: Path) -> LoadedBundle:
 @pytest.fixture
 def host(counted: LoadedBundle, tmp_path: Path) -> Iterator[Host]:
     """With a clock of its own, and nothing recorded."""
-    made = Host(counted, tmp_path)
-    yield made
-    made.follower.close()
-    made.store.close()
+    with closing(Host(counted, tmp_path)) as made:
+        yield made

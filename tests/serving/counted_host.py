@@ -25,6 +25,10 @@ class Host:
         self.clock.now += WINDOW * SECOND
         self.follower = self.followed()
 
+    def close(self) -> None:
+        self.follower.close()
+        self.store.close()
+
     def followed(self) -> CounterFollower:
         return CounterFollower(self.bundle, FEATURES, lambda: store_at(self.folder, self.clock), self.clock)
 

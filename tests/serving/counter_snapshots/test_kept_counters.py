@@ -65,10 +65,8 @@ class Host(counted_host.Host):
 
 @pytest.fixture
 def host(counted: LoadedBundle, tmp_path: Path) -> Iterator[Host]:
-    made = Host(counted, tmp_path)
-    yield made
-    made.follower.close()
-    made.store.close()
+    with closing(Host(counted, tmp_path)) as made:
+        yield made
 
 
 def test_a_start_reads_what_came_after_the_newest_snapshot_alone(host: Host) -> None:
