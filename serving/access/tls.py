@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import ssl
 from pathlib import Path
+from typing import NamedTuple
 
 import grpc
 
@@ -30,25 +31,29 @@ class TlsFiles(Section):
         return (self.certificate, self.key, *([self.client_ca] if self.client_ca else []))
 
 
-def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
-    """Raises ConfigError where the files cannot be read, or certificate and key do not belong together."""
-    watched = _Watched(files)
-    return grpc.dynamic_ssl_server_credentials(
-        watched.first, watched.changed, require_client_authentication=files.client_ca is not None)
+class Pem(NamedTuple):
+    """What the files hold: the certificate with what leads to its root, its key, the clients' authority."""
+
+    chain: bytes
+    key: bytes
+    client_ca: bytes | None
 
 
-class _Watched:
+class WatchedPem:
+    """`now` is what lay in the files at first. Raises ConfigError where they cannot be read, or certificate and key do
+    not belong together."""
+
     def __init__(self, files: TlsFiles) -> None:
         self._files, self._mark = files, _mark(files)
-        self.first = _configuration(files)
+        self.now = _read(files)
 
-    def changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """None as long as nothing has; called by gRPC, in any thread."""
+    def changed(self) -> Pem | None:
+        """What has come into force since the last look, None for nothing; for any thread."""
         mark = _mark(self._files)
         if mark == self._mark:
             return None
         try:
-            found = _configuration(self._files)
+            found = _read(self._files)
         except ConfigError as error:
             log.error("%s; the certificate before stays in force", error)
             return None
@@ -57,19 +62,34 @@ class _Watched:
         return found
 
 
-def _configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
+def server_credentials(files: TlsFiles) -> grpc.ServerCredentials:
+    """Raises what `WatchedPem` does."""
+    watched = WatchedPem(files)
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        found = watched.changed()
+        return None if found is None else _configuration(found)
+
+    return grpc.dynamic_ssl_server_credentials(
+        _configuration(watched.now), changed, require_client_authentication=files.client_ca is not None)
+
+
+def _configuration(pem: Pem) -> grpc.ServerCertificateConfiguration:
+    return grpc.ssl_server_certificate_configuration([(pem.key, pem.chain)], root_certificates=pem.client_ca)
+
+
+def _read(files: TlsFiles) -> Pem:
     try:
         check = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         check.load_cert_chain(files.certificate, files.key, password=_no_password)
         if files.client_ca is not None:
             check.load_verify_locations(files.client_ca)
-        chain, key = files.certificate.read_bytes(), files.key.read_bytes()
-        roots = files.client_ca.read_bytes() if files.client_ca else None
+        return Pem(files.certificate.read_bytes(), files.key.read_bytes(),
+                   files.client_ca.read_bytes() if files.client_ca else None)
     except (OSError, ssl.SSLError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"TLS from {', '.join(map(str, files.paths))}: {why}; give a certificate in PEM, its key "
                           "without a password, and the clients' authority") from None
-    return grpc.ssl_server_certificate_configuration([(key, chain)], root_certificates=roots)
 
 
 def _no_password() -> str:

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 from contracts.errors import ConfigError, SluiceError
+from serving.balancer.certificates import Certificates
 from serving.balancer.configuration import PACE, PACES, REFUSED, SOCKET, BalancerPlan, configuration
 from serving.balancer.refusals import refusals_of_process
 
@@ -25,7 +26,7 @@ PROGRAM, OLDEST = "haproxy", (2, 4)
 FOLDER, TOLD = "sluice-balancer-", "haproxy.cfg"
 START_SECONDS, ANSWER_SECONDS, STOP_SECONDS, STEP = 5.0, 1.0, 12.0, 0.02
 PAUSE_SECONDS = 1.0  # before another one is begun in place of one that has died
-LOOK_SECONDS = 5.0  # between two looks at refusals
+LOOK_SECONDS = 5.0  # between two looks at refusals and certificates
 LEAVE = signal.SIGUSR1  # to answer what is under way and end, also where the supervisor is killed
 CHANGED = 0.05  # of the pace, to be told
 FEW_CONNECTIONS = 1000  # from callers
@@ -46,10 +47,12 @@ def program() -> str:
 
 
 class Balancer:
-    """Listens once it is made, until it is closed. Raises SluiceError, with HAProxy's words, where it cannot."""
+    """Listens once it is made, until it is closed. Raises SluiceError, with HAProxy's words, where it cannot, and
+    ConfigError where its certificates do not fit."""
 
     def __init__(self, plan: BalancerPlan, pace: float) -> None:
         self._plan, self._pace, self._program = plan, pace, program()
+        self._certificates = Certificates(plan.tls) if plan.tls else None
         self._refused, self._refusals, self._begin_next, self._look_next = 0, refusals_of_process(), 0.0, 0.0
         remove_left(Path(tempfile.gettempdir()))
         self._place = tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-", ignore_cleanup_errors=True)
@@ -112,6 +115,8 @@ class Balancer:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         (self._folder / PACES).write_text(f"{PACE} {microseconds(self._pace)}\n")
         (self._folder / TOLD).write_text(configuration(self._plan))
+        if self._certificates is not None:
+            self._certificates.link(self._folder)
         with (self._folder / "log").open("w") as sink:
             return subprocess.Popen(
                 [sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), str(int(LEAVE)),
@@ -135,8 +140,10 @@ class Balancer:
                         "raise it where more callers come", found[1])
 
     def _look(self, now: float) -> None:
-        """At what it has refused since it began."""
+        """At what it has refused since it began, and whether its certificates have been renewed."""
         with contextlib.suppress(OSError):
+            if self._certificates is not None:
+                self._certificates.renew(self._ask)
             for row in csv.DictReader(io.StringIO(self._ask("show stat"))):
                 if row[NAME] == REFUSED and row[SERVICE] == "BACKEND":
                     self._refusals.more(int(row[REQUESTS]) - self._refused, now)

@@ -23,6 +23,8 @@ from itertools import starmap
 from string import Template
 
 from serving.access.doors import address
+from serving.access.tls import TlsFiles
+from serving.balancer.certificates import bound
 from serving.proto import sluice_pb2 as pb
 
 RANKING = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
@@ -60,7 +62,7 @@ defaults
     timeout server 24d
 
 frontend $callers
-    bind $address proto h2
+    bind $address proto h2$tls
     acl ranking path_beg /$service/
     acl small req.body,bytes(1,2),hex -m str 0000  # of the message's length, in four bytes
     http-request wait-for-body time $patience if ranking
@@ -107,13 +109,14 @@ $workers
 @dataclass(frozen=True)
 class BalancerPlan:
     """Callers come to `host` and `port`; workers share `workers_port` of the loopback. Where callers have tokens
-    (`gated`), these name tenants, else the metadata sluice-tenant does."""
+    (`gated`), these name tenants, else the metadata sluice-tenant does. It ends `tls`, None for plain text."""
 
     host: str
     port: int
     workers_port: int
     workers: int
     gated: bool = False
+    tls: TlsFiles | None = None
 
 
 def configuration(plan: BalancerPlan) -> str:
@@ -124,7 +127,8 @@ def configuration(plan: BalancerPlan) -> str:
     return TEMPLATE.substitute(
         patience=PATIENCE, counted="\n".join(map(_calls, names)),
         threads=max(plan.workers // WORKERS_OF_A_THREAD, 1), socket=SOCKET, callers=CALLERS, pace=PACE, paces=PACES,
-        address=address(plan.host, plan.port), service=RANKING, refused=REFUSED, code=REFUSED_CODE, why=WHY,
+        address=address(plan.host, plan.port), tls=bound(plan.tls), service=RANKING, refused=REFUSED, why=WHY,
+        code=REFUSED_CODE,
         tenant="req.hdr(authorization),sha2(256),hex" if plan.gated else "req.hdr(sluice-tenant)",
         known="known" if plan.gated else "tenants", unknown=UNKNOWN_CODE,
         longest=longest, twice=2 * longest, times="\n".join(starmap(_time, UNITS.items())),

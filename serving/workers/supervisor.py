@@ -120,12 +120,16 @@ class Supervisor:
         settings, current = self._settings, self._current
         assert current is not None
         if settings.balanced:
-            plan = BalancerPlan(settings.host, port, self._port, settings.workers, settings.doors.access is not None)
+            doors = settings.doors
+            plan = BalancerPlan(settings.host, port, self._port, settings.workers, doors.access is not None, doors.tls)
             self._balancer = Balancer(plan, current.pace)
 
     def _generation(self, bundle: ServedBundle, beside: bool = False) -> Generation:
         settings = self._settings
-        doors = settings.doors.model_copy(update={"reflection": settings.doors.reflects(settings.host)})
+        doors = settings.doors.model_copy(update={
+            "reflection": settings.doors.reflects(settings.host),
+            "tls": None if settings.balanced else settings.doors.tls,
+        })
         return Generation(bundle.version, WorkerSettings(
             folder=bundle.folder, host=LOOPBACK if settings.balanced else settings.host, port=self._port,
             connection_seconds=settings.connection_seconds, answers=settings.answers, doors=doors, fresh=settings.fresh,

@@ -96,8 +96,7 @@ def serve(
         workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh, balanced=balancer,
         **stores(user_store, event_stream, fresh))
     open_doors(host, doors)
-    if balancer:
-        check_balancer(doors)
+    check_balancer(balancer)
     with beside(side, doors, announce) as ready:
         serve_as_told(bundle, settings, registry, cache, follow, ready)
 
@@ -166,15 +165,12 @@ def open_doors(host: str, doors: Doors) -> None:
         logging.getLogger("sluice.serving").warning(warning)
 
 
-def check_balancer(doors: Doors) -> None:
-    """Raises ConfigError where there can be none."""
-    from contracts.errors import ConfigError
-    from serving.balancer.balancer import program
+def check_balancer(wanted: bool) -> None:
+    """Raises ConfigError where one is wanted and there can be none."""
+    if wanted:
+        from serving.balancer.balancer import program
 
-    program()
-    if doors.tls is not None:
-        raise ConfigError("--balancer takes callers in plain text, and TLS was asked for; serve without it, or without "
-                          "--tls-certificate behind what ends TLS")
+        program()
 
 
 def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:

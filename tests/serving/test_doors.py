@@ -28,6 +28,7 @@ from serving.server.connection import RankingFailed
 from sluice.cli import app
 from sluice.demo.server_process import ServerProcess
 from tests.serving.access.certificates import AUDIENCE, ISSUER, Authority, Issuer, Pair
+from tests.serving.balancer.running_balancer import needs_haproxy
 from tests.serving.gateway.running_gateway import RunningGateway
 
 SHOP, OPS, BOOKS, LATE = "shop-token-of-the-test", "ops-token-of-the-test", "books-token-of-the-test", "late-token"
@@ -74,9 +75,9 @@ def loopback() -> str:
     return "127.0.0.1"
 
 
-@pytest.fixture(scope="module")
-def house(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
+@contextlib.contextmanager
+def built(bundle_folder: Path, folder: Path, *options: str) -> Iterator[House]:
+    """With so many more options."""
     authority, issuer = Authority(folder / "authority"), Issuer()
     tls = authority.server(client_ca=authority.file)
     (folder / "issuer.pem").write_bytes(issuer.public)
@@ -90,10 +91,16 @@ def house(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         environment.setenv("SLUICE_LOG_CALLS", "all")
         server = ServerProcess(bundle_folder, folder / "log", options=(
             "--host", loopback(), "--workers", str(WORKERS), "--access", str(access), "--tls-certificate",
-            str(tls.certificate), "--tls-key", str(tls.key), "--tls-client-ca", str(authority.file)))
+            str(tls.certificate), "--tls-key", str(tls.key), "--tls-client-ca", str(authority.file), *options))
     yield House(server, folder / "log", access, authority, issuer, Pair(tls.certificate, tls.key),
                 authority.pair("caller", "caller@example.com"))
     assert server.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def house(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with built(bundle_folder, tmp_path_factory.mktemp("house")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +184,15 @@ def test_plain_text_is_not_heard_on_a_tls_port(house: House) -> None:
     with socket.create_connection((host.strip("[]"), int(port)), timeout=20) as raw:
         raw.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert b"HTTP/1.1 200" not in raw.recv(1024)
+
+
+@needs_haproxy
+def test_a_balancer_stands_at_the_same_doors(bundle_folder: Path, tmp_path: Path) -> None:
+    with built(bundle_folder, tmp_path, "--balancer") as balanced:
+        assert balanced.code(balanced.with_token(SHOP)) == "OK"
+        assert balanced.code(balanced.with_token("wrong")) == "UNAUTHENTICATED"
+        assert balanced.code(ClientCredentials(ca=balanced.authority.file, token=SHOP), seconds=2) == "UNAVAILABLE"
+        assert balanced.code(ClientCredentials(token=SHOP), seconds=2) == "UNAVAILABLE"
 
 
 def test_a_caller_does_not_trust_another_authoritys_server(house: House) -> None:

@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from contracts.errors import ConfigError
+from serving.access.tls import TlsFiles
 from serving.balancer.balancer import Balancer, program
 from serving.balancer.configuration import BalancerPlan
 from serving.server.port_takeover import reserved
@@ -62,9 +63,19 @@ class Balanced:
         return begun
 
 
+def open_channel(port: int, credentials: grpc.ChannelCredentials | None = None) -> grpc.aio.Channel:
+    """A connection of its own."""
+    target, own = f"127.0.0.1:{port}", [("grpc.use_local_subchannel_pool", 1)]
+    if credentials is None:
+        return grpc.aio.insecure_channel(target, own)
+    return grpc.aio.secure_channel(target, credentials, own)
+
+
 @asynccontextmanager
-async def balanced(pace: float, gated: bool = False) -> AsyncIterator[Balanced]:
-    """Of one worker, which takes `pace` seconds for a call."""
+async def balanced(
+    pace: float, gated: bool = False, tls: TlsFiles | None = None, credentials: grpc.ChannelCredentials | None = None,
+) -> AsyncIterator[Balanced]:
+    """Of one worker, which takes `pace` seconds for a call; with `tls` its caller has `credentials`."""
     async def rank(_: bytes, context: grpc.aio.ServicerContext) -> bytes:
         if dict(context.invocation_metadata() or ()).get("authorization", "").startswith(f"Bearer {UNKNOWN}"):
             await context.abort(grpc.StatusCode.UNAUTHENTICATED)
@@ -81,11 +92,11 @@ async def balanced(pace: float, gated: bool = False) -> AsyncIterator[Balanced]:
         handlers = {method: grpc.unary_unary_rpc_method_handler(answer)}
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     with reserved("127.0.0.1", 0) as port:
-        plan = BalancerPlan("127.0.0.1", port, server.add_insecure_port("127.0.0.1:0"), 1, gated)
+        plan = BalancerPlan("127.0.0.1", port, server.add_insecure_port("127.0.0.1:0"), 1, gated, tls)
         await server.start()
         balancer = Balancer(plan, pace)
         try:
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            async with open_channel(port, credentials) as channel:
                 made = Balanced(balancer, channel, port)
                 yield made
                 made.release.set()

@@ -9,8 +9,7 @@ from typer.testing import CliRunner
 from contracts.errors import ConfigError
 from serving.access.doors import Doors, warnings
 from sluice.cli import app
-from sluice.commands.serve_command import check_balancer, open_doors, parse_doors, stores
-from tests.serving.balancer.running_balancer import needs_haproxy
+from sluice.commands.serve_command import open_doors, parse_doors, stores
 
 PEM = Path("some.pem")
 
@@ -19,13 +18,6 @@ PEM = Path("some.pem")
 def test_half_a_door_is_refused(certificate, key, authority):
     with pytest.raises(ConfigError, match="give both, or none"):
         parse_doors(certificate, key, authority, None, None)
-
-
-@needs_haproxy
-def test_a_balancer_and_tls_do_not_go_together():
-    check_balancer(Doors())
-    with pytest.raises(ConfigError, match="takes callers in plain text"):
-        check_balancer(parse_doors(PEM, PEM, None, None, None))
 
 
 def test_doors_are_open_or_whole():
