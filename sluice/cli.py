@@ -42,7 +42,7 @@ def report(
     typer.echo(write_report(folder, since))
 
 
-@command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Run a benchmark of benchmarks/, side by side with its peers; further options go to it.
 
@@ -53,6 +53,9 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="N
     from contracts.errors import ConfigError
     from contracts.nearest import did_you_mean
 
+    if name == "--help":
+        typer.echo(context.get_help())
+        return
     known = benchmarks()
     if name not in known:
         raise ConfigError(f"there is no benchmark {name!r}{did_you_mean(name, known)}; there are: {', '.join(known)}")
@@ -60,9 +63,10 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="N
 
 
 def benchmarks() -> dict[str, str]:
-    """Name -> module of every file of benchmarks/ that can be started; the others are parts of those."""
+    """Name -> module of every file of benchmarks/ that can be started and has a --help; others are parts of those."""
     folder = Path(__file__).parents[1]
-    files = [path for path in sorted((folder / "benchmarks").rglob("*.py")) if "__main__" in path.read_text("utf-8")]
+    texts = {path: path.read_text("utf-8") for path in sorted((folder / "benchmarks").rglob("*.py"))}
+    files = [path for path, text in texts.items() if "__main__" in text and "ArgumentParser(" in text]
     return {path.stem: ".".join(path.relative_to(folder).with_suffix("").parts) for path in files}
 
 
