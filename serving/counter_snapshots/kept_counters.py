@@ -15,7 +15,7 @@ from contracts.shown import short
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.counter_snapshots.snapshot_file import opened
 from serving.counter_snapshots.snapshot_folder import SnapshotFolder
-from serving.counter_snapshots.snapshot_writer import SnapshotWriter
+from serving.counter_snapshots.snapshot_writer import CLOSE_SECONDS, SnapshotWriter
 from serving.events.event_servicer import now_micros
 from serving.events.event_store import EventStore
 from serving.item_counters.counter_follower import CounterFollower, counters_of
@@ -33,8 +33,9 @@ class KeptCounters:
         self.follower.start()
         self._writer.start()
 
-    def close(self) -> None:
-        self._writer.close()
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Keeps what is counted, as far as that takes no longer."""
+        self._writer.close(seconds)
         self.follower.close()
 
 

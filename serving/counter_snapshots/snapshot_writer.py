@@ -4,8 +4,10 @@
             which the system takes from a process that ends
     when    EVENTS are counted, or MOST_SECONDS have passed and something is counted
     cost    LEAST_SECONDS apart, and REST times as long as the last one took: 2% of a core and of the disk at most
+    stop    once more, where something is counted that is not kept
 
-So a start reads EVENTS, or what came within LEAST_SECONDS or REST times a snapshot's time, however long the log is.
+So a start reads EVENTS, or what came within LEAST_SECONDS or REST times a snapshot's time, however long the log is; and
+after a stop what came during it.
 Counting goes on meanwhile: runs of impressions are never changed in place, so that to hold them is to list them.
 """
 
@@ -20,6 +22,7 @@ from contextlib import suppress
 
 from contracts.shown import short
 from contracts.thread_name import name_thread
+from serving.counter_snapshots.snapshot_file import opened
 from serving.counter_snapshots.snapshot_folder import SnapshotFolder
 from serving.item_counters.counter_follower import CounterFollower
 
@@ -27,7 +30,7 @@ LOCK = ".writing"
 EVENTS, MOST_SECONDS = 100_000, 600.0  # some 0.8 s of counting
 LEAST_SECONDS, REST = 20.0, 50.0
 LOOK_SECONDS = 1.0  # between looks whether it is this process's turn, or time
-CLOSE_SECONDS = 2.0  # that the end of a snapshot is waited for
+CLOSE_SECONDS = 10.0  # that the end of a snapshot is waited for
 PRIORITY = 10  # Linux's nice value: requests go first
 log = logging.getLogger("sluice.serving")
 
@@ -39,22 +42,23 @@ def is_due(events: int, seconds: float, took: float) -> bool:
 
 
 class SnapshotWriter:
-    """Of `follower`, from where it stands when this is made. `close` before the follower's."""
+    """Of `follower`. `close` before the follower's."""
 
     def __init__(self, follower: CounterFollower, folder: SnapshotFolder) -> None:
         self._follower, self._folder = follower, folder
-        self._seen, self._written, self._took = follower.seen, time.monotonic(), 0.0
+        self._seen, self._written, self._took = 0, time.monotonic(), 0.0
         self._failing, self._stop = False, threading.Event()
         self._thread = threading.Thread(target=self._wait_for_turn, name="snapshots", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def close(self) -> None:
-        """A snapshot that takes longer than CLOSE_SECONDS is left: the last one holds."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Keeps what is counted and not kept, where it is this process's turn. What takes longer is left: the last one
+        holds."""
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(CLOSE_SECONDS)
+            self._thread.join(seconds)
 
     def write(self) -> None:
         """Now. Raises OSError, sqlite3.Error."""
@@ -82,10 +86,21 @@ class SnapshotWriter:
             except BlockingIOError:
                 return
             self._folder.remove_drafts()
+            self._seen = self._kept()
             while not self._stop.wait(LOOK_SECONDS):
                 if is_due(self._follower.seen - self._seen, time.monotonic() - self._written, self._took):
                     self.write()
                     self._failing = False
+            if self._follower.seen > self._seen:
+                self.write()
+
+    def _kept(self) -> int:
+        """The last event of what a start would go on from, by whichever process it was kept; 0 without any."""
+        for path in self._folder.newest_first():
+            with suppress(Exception), opened(path) as held:  # what is damaged the next start tells
+                if not self._follower.misfit(held.standing):
+                    return held.standing.seen
+        return 0
 
     def _failed(self, error: Exception) -> None:
         """Once until it succeeds; tried again as if it were written, so that what fails costs no more."""

@@ -95,6 +95,10 @@ class CounterFollower:
 
     def misfit(self, kept: Standing) -> str:
         """Why nobody may go on from what was kept at that standing; empty where this may. Raises sqlite3.Error."""
+        with self._turn:
+            return self._misfit(kept)
+
+    def _misfit(self, kept: Standing) -> str:
         if kept.definitions != self._definitions:
             return "it counts by other definitions"
         if kept.log != self._store.mark:

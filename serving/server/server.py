@@ -56,6 +56,7 @@ from serving.users.user_store import tables_of
 GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
 TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
+KEEP_SECONDS = 10.0  # of a stop, until when counters may be kept: who has not ended after 15 is killed
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
 RANKED = ("", SERVICE)  # services whose health is that of the ranking
@@ -122,7 +123,7 @@ class Server:
     """One bundle on one port.
 
     SIGTERM or SIGINT stop it: health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still comes is
-    refused (up to 1 s), the port closes, and running requests finish (up to 5 s).
+    refused (up to 1 s), the port closes, running requests finish (up to 5 s), and what is fresh is kept.
     """
 
     def __init__(
@@ -227,6 +228,7 @@ class Server:
         return self._server.add_secure_port(where, self._credentials)
 
     async def _stop(self) -> None:
+        end = time.monotonic() + KEEP_SECONDS
         await self._health.enter_graceful_shutdown()
         await self._take_in()
         self._servicer.refusing = True
@@ -236,7 +238,7 @@ class Server:
         self._servicer.close(GRACE_SECONDS)
         self._events.close()
         if self._counters is not None:
-            self._counters.close()
+            self._counters.close(max(end - time.monotonic(), 0.0))
         if self._stored is not None:
             await self._stored.close()
 

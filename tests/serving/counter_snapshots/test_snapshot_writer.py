@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import logging
 import time
 from collections.abc import Callable
@@ -9,7 +10,15 @@ import pytest
 
 from serving.counter_snapshots import snapshot_writer
 from serving.counter_snapshots.snapshot_folder import SnapshotFolder
-from serving.counter_snapshots.snapshot_writer import EVENTS, LEAST_SECONDS, MOST_SECONDS, REST, SnapshotWriter, is_due
+from serving.counter_snapshots.snapshot_writer import (
+    EVENTS,
+    LEAST_SECONDS,
+    LOCK,
+    MOST_SECONDS,
+    REST,
+    SnapshotWriter,
+    is_due,
+)
 from serving.item_counters.counter_standing import HeldCounters
 from tests.serving.counted_host import Host
 
@@ -53,6 +62,60 @@ class Kept(SnapshotFolder):
         return super().keep(held)
 
 
+def locked(folder: SnapshotFolder) -> bool:
+    """Whether it is some process's turn."""
+    path = folder.path / LOCK
+    if not path.exists():
+        return False
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_a_stop_keeps_what_is_new_by_the_one_whose_turn_it_is(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few they are; what another one has kept is not kept again."""
+    monkeypatch.setattr(snapshot_writer, "LOOK_SECONDS", 0.01)
+    folders = [Kept(tmp_path) for _ in range(4)]
+    first, second, third, fourth = (SnapshotWriter(host.follower, folder) for folder in folders)
+    host.show("i01", 3)
+    host.catch_up()
+    first.start()
+    until(lambda: locked(folders[0]))
+    second.start()
+    second.close()
+    first.close()
+    assert [folder.seen for folder in folders] == [[3], [], [], []]
+    third.start()
+    until(lambda: locked(folders[2]))
+    third.close()
+    fourth.start()
+    until(lambda: locked(folders[3]))
+    host.show("i01")
+    host.catch_up()
+    fourth.close()
+    assert [folder.seen for folder in folders] == [[3], [], [], [4]]
+
+
+def test_what_was_kept_by_other_definitions_is_kept_by_these(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_writer, "LOOK_SECONDS", 0.01)
+    host.show("i01", 3)
+    host.catch_up()
+    folder, held = Kept(tmp_path), host.follower.holding()
+    folder.keep(held._replace(standing=held.standing._replace(definitions="other")))
+    writer = SnapshotWriter(host.follower, folder)
+    writer.start()
+    until(lambda: locked(folder))
+    writer.close()
+    assert folder.seen == [3, 3]
+
+
 @pytest.mark.usefixtures("at_once")
 def test_one_process_writes_what_is_new_and_another_goes_on_when_it_ends(host: Host, tmp_path: Path) -> None:
     folders = [Kept(tmp_path), Kept(tmp_path)]
@@ -68,7 +131,9 @@ def test_one_process_writes_what_is_new_and_another_goes_on_when_it_ends(host: H
     time.sleep(0.1)
     assert (folders[0].seen, folders[1].seen) == ([3, 4], [])
     first.close()
-    until(lambda: folders[1].seen == [4])
+    host.show("i01")
+    host.catch_up()
+    until(lambda: folders[1].seen == [5])
     second.close()
 
 
