@@ -66,8 +66,9 @@ def encoded(columns: Columns) -> str:
 
 def _texts(columns: Columns, names: tuple[str, ...]) -> str:
     """A list of texts as JSON: what `json.dumps` makes of it, without an encoder of its own for each event."""
-    return f"[{', '.join([encode_basestring(_text(columns[name])) for name in names])}]"
+    return f"[{', '.join([encode_basestring(as_text(columns[name])) for name in names])}]"
 
 
-def _text(value: ContextValue) -> str:
+def as_text(value: ContextValue) -> str:
+    """As the pipelines compare values of keys."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ from contracts.atomic_write import durable
 from contracts.features.event_features import ColumnType, EventFeatures
 from contracts.table_files import landed_name
 from serving.embedded_store.database import transaction
-from serving.events.event import Kind
+from serving.events.event import Kind, as_text
 from serving.events.event_store import EventStore
 
 ROWS = 100_000  # events of one file
@@ -33,8 +34,10 @@ LANDED, LANDING = "landed", "landing"  # the last event that is in a file, and t
 TYPES: dict[ColumnType, pa.DataType] = {
     "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
     "list": pa.list_(pa.string())}
+WRONG = (pa.ArrowException, TypeError, ValueError, OverflowError)  # of a value that is none of a type
 INSTANT = pa.timestamp("us", "UTC")
 BYTES = 64 << 20  # of their columns
+log = logging.getLogger("sluice.serving")
 RANGE = "SELECT id, kind, at, known, user, item, columns FROM events WHERE seq > ? AND seq <= ? ORDER BY seq"
 
 UP_TO = (
@@ -103,10 +106,36 @@ def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.
     at, known = features.times(kind is Kind.CLICK)
     columns = {"event_id": pa.array([event.id for event in events], pa.string())}
     for name, type_ in _types(kind, features).items():
-        columns[name] = pa.array([event.columns.get(name) for event in events], type_)
+        columns[name] = _column(name, [event.columns.get(name) for event in events], type_)
     columns[str(at)] = pa.array([event.at for event in events], pa.int64()).cast(INSTANT)
     columns[str(known)] = pa.array([event.known for event in events], pa.int64()).cast(INSTANT)
     return pa.table(columns)
+
+
+def _column(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """A bundle before may have recorded another type: what is none of this one is missing, and the log says so."""
+    try:
+        if not (pa.types.is_integer(type_) and any(isinstance(value, float) for value in values)):  # it would cut them
+            return pa.array(values, type_)
+    except WRONG:
+        pass  # one by one
+    found = pa.array([_fitting(value, type_) for value in values], type_)
+    lost = found.null_count - values.count(None)
+    if lost:
+        log.warning("%d of %d events were recorded with another type of column %r than %s, and landed without it", lost,
+                    len(values), name, type_)
+    return found
+
+
+def _fitting(value: Any, type_: pa.DataType) -> Any:
+    if pa.types.is_string(type_) and isinstance(value, bool | int | float):
+        return as_text(value)
+    if pa.types.is_integer(type_) and isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    try:
+        return pa.scalar(value, type_).as_py()
+    except WRONG:
+        return None
 
 
 def _types(kind: Kind, features: EventFeatures) -> dict[str, pa.DataType]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,22 @@ def test_one_process_lands_at_a_time(store: EventStore, tmp_path: Path) -> None:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert land(store, FEATURES, tmp_path / "log") == 0
     assert land(store, FEATURES, tmp_path / "log") == 4
+
+
+def test_what_a_bundle_of_other_types_has_recorded_is_landed_as_this_one_reads_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is none of a column's type is missing, and holds nothing up."""
+    store, told = store_at(tmp_path, SetClock()), {"place": ("top", 7, 2.5, True), "age": (3, "old", 4.0, 4.5)}
+    names = ("a", "b", "c", "d")
+    events = [shown_event(name, START) for name in names]
+    changed = [{name: values[place] for name, values in told.items()} for place in range(len(events))]
+    store.record([[replace(event, columns={**event.columns, **other})
+                   for event, other in zip(events, changed, strict=True)]])
+    assert land(store, FEATURES, tmp_path / "log") == 4
+    found = {row["event_id"][-1]: (row["place"], row["age"]) for row in rows(tmp_path / "log" / "shown")}
+    assert found == {"a": ("top", 3), "b": ("7", None), "c": ("2.5", 4), "d": ("true", None)}
+    assert "2 of 4 events were recorded with another type of column 'age'" in caplog.text
 
 
 @pytest.mark.parametrize(("path", "folder"), [
