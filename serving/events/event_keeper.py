@@ -22,13 +22,13 @@ log = logging.getLogger("sluice.serving")
 
 
 class EventKeeper:
-    """`close` lands what is left."""
+    """`close` lands what is left. Raises DataError where the store cannot be opened."""
 
     def __init__(
         self, opened: Callable[[], EventStore], features: EventFeatures, folder: Path, clock: Clock,
         seconds: float = LAND_SECONDS,
     ) -> None:
-        self._opened, self._features, self._folder, self._clock = opened, features, folder, clock
+        self._store, self._features, self._folder, self._clock = opened(), features, folder, clock
         self._seconds, self._stop = seconds, threading.Event()
         self._thread = threading.Thread(target=self._keep, name="landing", daemon=True)
         self._thread.start()
@@ -39,18 +39,15 @@ class EventKeeper:
 
     def _keep(self) -> None:
         name_thread()
-        store = self._opened()
-        try:
-            while not self._stop.wait(self._seconds):
-                self._turn(store)
-            self._turn(store)
-        finally:
-            store.close()
+        while not self._stop.wait(self._seconds):
+            self._turn()
+        self._turn()
+        self._store.close()
 
-    def _turn(self, store: EventStore) -> None:
+    def _turn(self) -> None:
         try:
-            land(store, self._features, self._folder)
-            let_go(store, self._features, self._clock())
+            land(self._store, self._features, self._folder)
+            let_go(self._store, self._features, self._clock())
         except Exception as error:  # what is not landed now is landed later, whatever it was
             log.error("events could not be landed in %s (%s); it is tried again", self._folder, error)
 

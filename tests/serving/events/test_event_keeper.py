@@ -4,8 +4,11 @@ import time
 from pathlib import Path
 
 import pyarrow.dataset as ds
+import pytest
 
+from contracts.errors import DataError
 from serving.events.event_keeper import KEPT_SECONDS, EventKeeper, let_go
+from serving.events.event_store import FILE
 from serving.events.landing import land
 from tests.serving.recorded_events import SECOND, START, SetClock, recorded_features, shown_event, store_at
 
@@ -48,3 +51,9 @@ def test_it_lands_while_it_runs_and_outlives_a_folder_that_refuses(tmp_path: Pat
         time.sleep(0.01)
     keeper.close()
     assert ds.dataset(tmp_path / "log" / "shown", format="parquet", exclude_invalid_files=True).count_rows() == 1
+
+
+def test_a_store_that_cannot_be_opened_is_told_at_the_start_and_not_by_a_thread_that_ends(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text("this is no data base " * 100)
+    with pytest.raises(DataError, match="cannot be opened"):
+        EventKeeper(lambda: store_at(tmp_path, SetClock()), FEATURES, tmp_path / "log", SetClock())
