@@ -110,7 +110,8 @@ def _made(change: pb.Change, kind: Kind, value: object, arrived: int, serve: Ser
     if change.version < 1:
         raise RequestError("change.version", f"is {change.version}, must be 1 or more and rise with every change of "
                                              "the item, as milliseconds since 1970 do")
-    when = micros(change.event_time, "change.event_time") if change.HasField("event_time") else arrived
+    told = micros(change.event_time, "change.event_time") if change.HasField("event_time") else arrived
+    when = min(told, arrived)  # or no bundle would ever know better, and the item be of a negative age
     return Change(item=change.item_id, kind=kind, version=change.version, event_time=when, arrived=arrived,
                   value=encoded(value))
 

@@ -38,6 +38,15 @@ def test_the_other_batches(loaded: LoadedBundle) -> None:
     assert (bid.kind, bid.number, stock.kind, stock.number) == ("bid", 2.0, "stock", 4.0)
 
 
+def test_what_is_said_to_come_to_be_later_came_when_it_arrived(loaded: LoadedBundle) -> None:
+    """Else no later bundle would ever know better."""
+    change = pb.Change(item_id="i", version=3, event_time=Timestamp(seconds=253_402_300_799))
+    for request in (pb.UpsertRequest(items=[pb.ItemUpsert(change=change)]),
+                    pb.SetBidsRequest(items=[pb.ItemBid(change=change, bid=2)])):
+        (made,) = ChangeReader(loaded).read(request)[0].changes
+        assert made.event_time == made.arrived
+
+
 def test_a_number_that_requests_ask_ranges_of_is_one(loaded: LoadedBundle) -> None:
     retrieve = loaded.settings.retrieve.model_copy(update={"range_fields": ("weight",), "created_field": "born"})
     reader = ChangeReader(replace(loaded, settings=loaded.settings.model_copy(update={"retrieve": retrieve})))
