@@ -122,9 +122,11 @@ def _result(asked: Asked, applied: list[bool]) -> pb.ChangeResult:
 
 def _status(catalogue: Catalogue, stored: int, counters: CounterState) -> pb.CatalogStatus:
     fresh, follower = catalogue.fresh, catalogue.follower
+    unshown = fresh.unshown.state
     return pb.CatalogStatus(
         bundle_version=fresh.bundle.version, applied_sequence=follower.applied, stored_sequence=stored,
         bundle_items=fresh.items.count, changed_items=fresh.changed_items, hidden_items=fresh.hidden_items,
         room=fresh.items.room, unmerged_items=fresh.index.unmerged, merges=fresh.index.merges,
         recall=follower.recall, visible_p99_seconds=follower.visible_p99, failure=follower.failure,
-        counted_items=counters.items, counters_age_seconds=counters.age, counters_failure=counters.failure)
+        counted_items=counters.items, counters_age_seconds=counters.age, counters_failure=counters.failure,
+        unshown_items=unshown.count, last_unshown=unshown.last)

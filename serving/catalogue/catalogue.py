@@ -44,6 +44,10 @@ class Catalogue:
         """The last sequence number of the store; in the thread of `reading`, which waits for no batch."""
         return self._read.last()
 
+    def state(self) -> tuple[float, int]:
+        """Since how many seconds changes may be stored and not shown, and how many items cannot be; for any thread."""
+        return self.follower.lag, self.fresh.unshown.state.count
+
     def turn(self) -> AbstractContextManager[object]:
         """A moment without a request, where one comes soon."""
         return self.follower.lulls.turn(BATCH_SECONDS)

@@ -14,7 +14,6 @@ own bid is of. That an item was withdrawn, or has run out, no bundle knows.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ import numpy as np
 
 from contracts.config.stages import BID, STOCK
 from contracts.errors import DataError
-from contracts.shown import short, shown
+from contracts.shown import short
 from serving.bundle import item_index
 from serving.bundle.filter_column import FilterColumn, as_text
 from serving.bundle.item_index import ZERO_BID_SHARE
@@ -37,12 +36,12 @@ from serving.catalogue.channels_of_stored import of_stored
 from serving.catalogue.growing_items import GrowingItems
 from serving.catalogue.item_columns import Described, ItemEncoder
 from serving.catalogue.table_room import with_room
+from serving.catalogue.unshown_items import UnshownItems
 from serving.changing_index.changing_index import ChangingIndex
 from serving.request.query import ContextValue
 
 LEAST_ROOM = 65_536
 NumbersOf = Callable[[Sequence[str]], Sequence[Change]]
-log = logging.getLogger("sluice.serving")
 
 
 class FreshBundle:
@@ -59,7 +58,7 @@ class FreshBundle:
         self.index, self._bid_column = ChangingIndex(base, vectors), width
         self._filters = {name: ChangingFilter(column, size) for name, column in loaded.filters.items()}
         self._created = loaded.settings.retrieve.created_field
-        self._changed = np.zeros(size, dtype=bool)
+        self._changed, self.unshown = np.zeros(size, dtype=bool), UnshownItems()
         self._present, self._stock = np.arange(size) < self.items.count, np.full(size, np.nan)
         known = loaded.manifest.metrics.data_until if loaded.manifest.metrics else None
         self._known_until = round(known.timestamp() * 1e6) if known else -1
@@ -102,6 +101,7 @@ class FreshBundle:
         while not self.has_room(len(changes)):
             self.index.merge()
         described = [change for change in changes if change.kind == "item" and not change.withdraws]
+        self.unshown.remove(change.item for change in changes if change.kind == "item")
         self._withdraw([change.item for change in changes if change.withdraws])
         new = self._new([change.item for change in described])
         self._describe([change for change in described if not self._knows_better(change)])
@@ -115,6 +115,7 @@ class FreshBundle:
         for numbers in self._numbers.values():
             numbers.publish()
         self.index.publish()
+        self.unshown.publish()
 
     def _knows_better(self, change: Change) -> bool:
         row, times = self._loaded.items.row(change.item), self._loaded.bid_times
@@ -160,16 +161,16 @@ class FreshBundle:
                 for change in changes:
                     self._describe([change])
                 return
-            log.error("the change of item %s cannot be shown: %s", shown(changes[0].item), short(str(error), 200))
+            self.unshown.add(changes[0].item, short(str(error), 200))
 
     def _with_room(self, changes: Sequence[Change]) -> Sequence[Change]:
         """Those of items that have a row or can have one."""
         new = self._new([change.item for change in changes])
         if len(new) <= self.items.room:
             return changes
-        left_out = set(new[self.items.room :])
-        log.error("%d new items cannot be shown: beside this bundle there is room for %d, and it is used; publish a "
-                  "bundle that knows them", len(left_out), self.items.added + self.items.room)
+        left_out = dict.fromkeys(new[self.items.room :], self.items.used)
+        for item, why in left_out.items():
+            self.unshown.add(item, why)
         return [change for change in changes if change.item not in left_out]
 
     def _write(self, changes: Sequence[Change]) -> None:

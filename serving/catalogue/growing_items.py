@@ -39,14 +39,19 @@ class GrowingItems(FeatureStore):
         """How many more can have one."""
         return self.size - self.first - self.added
 
+    @property
+    def used(self) -> str:
+        """What is to be said once there is no room."""
+        return (f"there is room for {self.size - self.first} new items beside this bundle, and it is used; publish a "
+                "bundle that knows them")
+
     def added_keys(self, after: int = 0) -> Sequence[str]:
         return self._keys[after:]
 
     def add(self, key: str) -> int:
         """The row of an item that has none yet. Raises DataError where there is no room."""
         if not self.room:
-            raise DataError(f"there is room for {self.size - self.first} new items beside this bundle, and it is used; "
-                            "publish a bundle that knows them")
+            raise DataError(self.used)
         row = self.first + self.added
         self._rows[key] = row
         self._keys.append(key)

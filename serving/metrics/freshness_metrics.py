@@ -27,6 +27,8 @@ class FreshnessMetrics:
                            ["version"], registry=registry, multiprocess_mode="livemax")
         self._lag = Gauge("sluice_catalogue_lag_seconds", "Since when changes of items may be stored and not shown, in "
                           "any process.", registry=registry, multiprocess_mode="livemax")
+        self._unshown = Gauge("sluice_catalogue_unshown_items", "Items whose last description cannot be shown, in the "
+                              "process with the most.", registry=registry, multiprocess_mode="livemax")
         self._events = Counter("sluice_events_recorded_total", "New events on the disk.", ["kind"], registry=registry)
         self._late = Counter("sluice_events_late_commits_total", "Commits of events that were done after their known "
                              "time.", registry=registry)
@@ -54,9 +56,10 @@ class FreshnessMetrics:
         if manifest.metrics and manifest.metrics.data_until:
             self._data.labels(manifest.version).set(manifest.metrics.data_until.timestamp())
 
-    def catalogue(self, lag: float) -> None:
-        """In seconds."""
+    def catalogue(self, lag: float, unshown: int) -> None:
+        """Seconds since which changes may not be shown, and items whose description cannot be."""
         self._lag.set(lag)
+        self._unshown.set(unshown)
 
     def recorded(self, kinds: Sequence[str]) -> None:
         """Of new events."""

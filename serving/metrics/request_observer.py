@@ -163,13 +163,13 @@ def exporter_wanted() -> str:
 @dataclass(frozen=True)
 class Watched:
     """What is asked how it stands: the `queue` for requests that wait and the seconds of the oldest, the log of
-    `answers` where there is one, `lag` for the seconds that the catalogue is behind, the store of `users` and the
-    event-fresh `counters` of items, where there are such."""
+    `answers` where there is one, the `catalogue` for the seconds that it is behind and the items that it cannot show,
+    the store of `users` and the event-fresh `counters` of items, where there are such."""
 
     manifest: Manifest
     queue: Callable[[], tuple[int, float]]
     answers: ResponseLog | None = None
-    lag: Callable[[], float] | None = None
+    catalogue: Callable[[], tuple[float, int]] | None = None
     users: Callable[[], StoreState] | None = None
     counters: Callable[[], CounterState] | None = None
 
@@ -201,8 +201,8 @@ async def _tell_drift(metrics: ServingMetrics, sample: RunningSample) -> None:
 
 def _look(metrics: ServingMetrics, watched: Watched) -> None:
     metrics.queue(*watched.queue())
-    if watched.lag is not None:
-        metrics.freshness.catalogue(watched.lag())
+    if watched.catalogue is not None:
+        metrics.freshness.catalogue(*watched.catalogue())
     if watched.users is not None:
         metrics.freshness.user_store(watched.users())
     if watched.counters is not None:

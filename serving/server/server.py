@@ -181,10 +181,9 @@ class Server:
 
     @property
     def _watched(self) -> Watched:
-        follower = self._catalogue.follower if self._catalogue else None
         stored = self._stored
         return Watched(self._manifest, lambda: self._servicer.queue, self._answers,
-                       (lambda: follower.lag) if follower else None, (lambda: stored.state) if stored else None,
+                       self._catalogue.state if self._catalogue else None, (lambda: stored.state) if stored else None,
                        self._counter_state if self._counters else None)
 
     @property

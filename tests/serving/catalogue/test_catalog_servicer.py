@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
+from serving.catalogue.change import Change, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -105,6 +106,24 @@ def test_the_status_waits_for_no_batch(loaded: LoadedBundle, bundle_folder: Path
             assert catalog.Status(pb.CatalogStatusRequest(), timeout=60).stored_sequence == 1
         assert written.result()
         servicer.close()
+
+
+def test_the_status_tells_how_many_cannot_be_shown_and_why(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    """What a bundle of other columns took, and this one cannot read."""
+    with closing(ChangeStore(tmp_path)) as store:
+        store.record([Change(item=item, kind="item", version=1, event_time=10**15, arrived=10**15,
+                             value=encoded({"price": price})) for item, price in (("odd", "cheap"), ("i05", 2.0))])
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
+                grpc.insecure_channel(server.target) as channel:
+            status = sluice_pb2_grpc.CatalogStub(channel).Status(pb.CatalogStatusRequest(), timeout=60)
+        servicer.close()
+    assert (status.unshown_items, status.changed_items, status.failure) == (1, 1, "")
+    assert status.last_unshown.startswith("'odd': ")
+    assert catalogue.state()[1] == 1
 
 
 def test_the_command_says_what_became_of_every_item(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from serving.bundle.loaded_bundle import NEVER, LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.fresh_bundle import LEAST_ROOM, FreshBundle
+from serving.catalogue.unshown_items import UnshownState
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
 from serving.stages.funnel import Funnel
@@ -178,23 +179,30 @@ def test_a_bid_is_newer_than_the_bundles_where_no_later_impression_had_one(
     assert fresh.bundle.bids[rows].tolist() == [pytest.approx(old[0]), 77.0, 77.0]  # type: ignore[index]
 
 
-def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle) -> None:
     fresh.apply([change("bad", "item", {"price": "cheap"}), change("good", "item", {}), change("good", "bid", 1.0)])
     assert fresh.items.row("good") >= 0
-    assert "'bad' cannot be shown" in caplog.text
+    assert fresh.unshown.state.count == 1
+    assert "'bad': " in fresh.unshown.state.last
+    assert "cheap" in fresh.unshown.state.last
+    fresh.apply([change("bad", "item", {"price": 3.0})])
+    assert fresh.unshown.state == UnshownState(0, "")
 
 
-def test_new_items_beyond_the_room_are_left_out_in_one_line(
-    fresh: FreshBundle, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_new_items_beyond_the_room_are_left_out_and_told_of_until_they_are_withdrawn(
+    fresh: FreshBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fresh.items, "size", fresh.items.first + 4)
     new = [change(f"new{number}", "item", {}) for number in range(9)]
     fresh.apply([*new, change("i05", "item", {"category": "odd"})])
     assert [fresh.items.row(f"new{number}") >= 0 for number in range(9)] == [True] * 4 + [False] * 5
     assert fresh.bundle.filters["category"].items(["odd"]).count == 1
-    assert [record.getMessage()[:31] for record in caplog.records] == ["5 new items cannot be shown: be"]
+    assert fresh.unshown.state.count == 5
+    assert "'new8': there is room for 4 new items" in fresh.unshown.state.last
     fresh.apply(new)
-    assert (len(caplog.records), fresh.items.added) == (2, 4)
+    assert (fresh.unshown.state.count, fresh.items.added) == (5, 4)
+    fresh.apply([change(f"new{number}", "item", WITHDRAWN) for number in range(9)])
+    assert fresh.unshown.state.count == 0
 
 
 def test_what_was_said_of_an_item_before_it_came_holds_however_long_ago(

@@ -104,8 +104,8 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     observer = RequestObserver(ServingMetrics(registry))
 
     async def a_moment() -> None:
-        watched = Watched(loaded.manifest, lambda: (2, 0.5), lag=lambda: 7.0, users=lambda: StoreState(None, 3, True),
-                          counters=lambda: CounterState(0.5, 4, ""))
+        watched = Watched(loaded.manifest, lambda: (2, 0.5), catalogue=lambda: (7.0, 3),
+                          users=lambda: StoreState(None, 3, True), counters=lambda: CounterState(0.5, 4, ""))
         task = asyncio.create_task(watch(observer, watched))
         await asyncio.sleep(0.01)
         task.cancel()
@@ -114,6 +114,7 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     asyncio.run(a_moment())
     assert registry.get_sample_value("sluice_queue_requests") == 2
     assert registry.get_sample_value("sluice_catalogue_lag_seconds") == 7
+    assert registry.get_sample_value("sluice_catalogue_unshown_items") == 3
     assert registry.get_sample_value("sluice_user_store_failures_total") == 3
     assert registry.get_sample_value("sluice_item_counters_items") == 4
     assert registry.get_sample_value("sluice_workers") == 1

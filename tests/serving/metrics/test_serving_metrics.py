@@ -143,9 +143,10 @@ def test_the_data_of_a_bundle_have_an_end(seen: Seen, loaded: LoadedBundle) -> N
     assert seen.value("sluice_bundle_data_timestamp_seconds", version=loaded.version) == until.timestamp()
 
 
-def test_the_catalogues_lag_is_told(seen: Seen) -> None:
-    seen.metrics.freshness.catalogue(2.5)
+def test_the_catalogues_lag_and_what_it_cannot_show_are_told(seen: Seen) -> None:
+    seen.metrics.freshness.catalogue(2.5, 7)
     assert seen.value("sluice_catalogue_lag_seconds") == 2.5
+    assert seen.value("sluice_catalogue_unshown_items") == 7
 
 
 def test_the_items_counters_are_told_once_they_are_ranked_by(seen: Seen) -> None:
