@@ -174,9 +174,11 @@ class FreshBundle:
         return [change for change in changes if change.item not in left_out]
 
     def _write(self, changes: Sequence[Change]) -> None:
+        """All or nothing: what can fail is done before the first row is written."""
         keys, described = [change.item for change in changes], [change.values for change in changes]
         bundle, stored = self.bundle, self._loaded.items.rows(keys).astype(np.int64)
         columns = self._encoder.columns(described, stored)
+        numbers = self._numbers_of_items(stored, described, [change.event_time / 1e6 for change in changes])
         rows = np.array([self._row(key) for key in keys], dtype=np.int64)
         bundle.items.ids[rows], bundle.items.dense[rows] = columns.inputs
         bundle.neighbours[rows[stored < 0]] = -1
@@ -188,7 +190,9 @@ class FreshBundle:
             for row, own, said in zip(rows.tolist(), stored.tolist(), described, strict=True):
                 kept = column.stored_value(own) if own >= 0 else None
                 column.put(row, _text(said[name]) if name in said else kept)
-        self._write_numbers(rows, stored, described, [change.event_time / 1e6 for change in changes])
+        for name, values in numbers.items():
+            self._numbers[name].values[rows] = values
+            self._numbers[name].put(rows)
         self._changed[rows] = True
         self.index.vectors[rows, : columns.vectors.shape[1]] = columns.vectors
         new = rows[stored < 0]
@@ -196,16 +200,19 @@ class FreshBundle:
             self.index.vectors[new, self._bid_column] = self._log_bids(bundle.bids[new])
         self.index.put(rows)
 
-    def _write_numbers(
-        self, rows: np.ndarray, stored: np.ndarray, described: Sequence[Described], times: Sequence[float]
-    ) -> None:
-        """Of the columns of ranges. A new item that does not say when it came to be came when it was described."""
+    def _numbers_of_items(
+        self, stored: np.ndarray, described: Sequence[Described], times: Sequence[float]
+    ) -> dict[str, list[float]]:
+        """Of the columns of ranges. A new item that does not say when it came to be came when it was described. Raises
+        TypeError or ValueError where one is none."""
+        found = dict[str, list[float]]()
         for name in self._loaded.settings.retrieve.numbers:
-            column, own = self._numbers[name], self._loaded.numbers[name].values
-            others = times if name == self._created else [np.nan] * len(rows)
+            own = self._loaded.numbers[name].values
+            others = times if name == self._created else [np.nan] * len(stored)
             kept = [own[row] if row >= 0 else other for row, other in zip(stored.tolist(), others, strict=True)]
-            column.values[rows] = [said.get(name, one) for said, one in zip(described, kept, strict=True)]
-            column.put(rows)
+            told = [said.get(name, one) for said, one in zip(described, kept, strict=True)]
+            found[name] = [float(one) for one in told]  # type: ignore[arg-type]  # a TypeError says so
+        return found
 
     def _row(self, key: str) -> int:
         row = self.items.row(key)

@@ -111,6 +111,16 @@ def test_free_columns_and_the_age_have_ranges_that_changes_keep_true(
     assert within(fresh, age=(0.0, 1e9), price=(950.0, 2e3)) == {"i05"}
 
 
+def test_of_a_description_that_cannot_be_read_nothing_is_written(ranged_folder: Path) -> None:
+    """A bundle before had another kind of column there: a new item gets no row, and one of the bundle stays itself."""
+    fresh = FreshBundle(LoadedBundle.load(ranged_folder), ranged_folder)
+    fresh.apply([change("bad", "item", {BORN: "yesterday"}), change("i05", "item", {BORN: "x", "category": "odd"}),
+                 change("good", "item", {BORN: 5.0})])
+    assert [fresh.items.row(item) >= 0 for item in ("bad", "good")] == [False, True]
+    assert fresh.bundle.filters["category"].items(["odd"]).count == 0
+    assert (fresh.unshown.state.count, fresh.changed_items, fresh.hidden_items) == (2, 1, 0)
+
+
 def test_a_bid_counts_in_search_order_and_price(loaded: LoadedBundle, fresh: FreshBundle) -> None:
     last = shown(fresh)[-1]
     fresh.apply([change(last, "bid", 1000.0)])
