@@ -41,12 +41,16 @@ class KeptCounters:
 
 def take_up(follower: CounterFollower, folder: SnapshotFolder) -> Path | None:
     """Goes on from the newest snapshot that fits, which is returned; None without one."""
-    for path in folder.newest_first():
+    kept = folder.newest_first()
+    for path in kept:
         begun, why = time.monotonic(), _misfit(follower, path)
         if not why:
             log.info("the items' counters go on from %s, read in %.1f s", path, time.monotonic() - begun)
             return path
+        follower.passed_over += 1
         log.warning("the items' counters do not go on from %s: %s", path, why)
+    if kept:
+        log.warning("the items' counters are counted anew, from all events of the longest window")
     return None
 
 

@@ -64,6 +64,7 @@ class CounterFollower:
         self._since, self._longest = self._store.since, max(counters.longest for counters in self._counters)
         self._seen = 0  # before the first event
         self._moment, self._known, self._whole, self._failure = 0, 0, False, ""
+        self._waiting, self.passed_over = 0, 0  # events, as of the last look; snapshots that it could not go on from
         self._definitions = definitions_of(features, self._counters)
         self._stopping, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._follow, name="counters", daemon=True)
@@ -80,7 +81,8 @@ class CounterFollower:
     @property
     def state(self) -> CounterState:
         age = (self._clock() - self._known) / SECOND if self._known else None
-        return CounterState(age, max(counters.alive for counters in self._counters), self._failure)
+        items = max(counters.alive for counters in self._counters)
+        return CounterState(age, items, self._failure, self._waiting, self.passed_over)
 
     @property
     def seen(self) -> int:
@@ -146,6 +148,7 @@ class CounterFollower:
         known = self._read.known(last) if behind else moment
         self._count(recorded, moment, shown=self._whole or not behind)
         self._seen, self._moment, self._whole = last, moment, self._whole or not behind
+        self._waiting = max(newest - last, 0)
         if self._whole:
             self._known = max(known, self._known)
         return behind
@@ -182,10 +185,12 @@ class CounterFollower:
         while not self._stopping.wait(pace.rest):
             asked = time.monotonic()
             with self.lulls.turn(pace.patience):
-                waited, begun = time.monotonic() - asked, time.thread_time()
+                waited, begun, whole = time.monotonic() - asked, time.thread_time(), self._whole
                 behind = self._try()
                 spent = time.thread_time() - begun
             pace.looked(waited, spent, behind)
+            if self._whole and not whole:
+                log.info("all events of the windows are in the items' counters again, up to number %d", self._seen)
 
     def _try(self) -> bool:
         """A look. A failure is told until requests have all that was recorded again."""

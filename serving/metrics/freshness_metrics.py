@@ -50,6 +50,14 @@ class FreshnessMetrics:
         self._counters_age = Gauge(
             "sluice_item_counters_age_seconds", "How long ago the event-fresh counters of items that requests rank by "
             "were true, in any process.", registry=registry, multiprocess_mode="livemax")
+        self._uncounted = Gauge("sluice_item_counters_waiting_events", "Recorded events that are not yet in the items' "
+                                "counters, in the process with the most.", registry=registry,
+                                multiprocess_mode="livemax")
+        self._uncountable = Gauge("sluice_item_counters_failing", "1 while events cannot be counted, in any process.",
+                                  registry=registry, multiprocess_mode="livemax")
+        self._passed_over = Counter("sluice_item_counters_passed_over_total", "Kept counters from which a start could "
+                                    "not go on.", registry=registry)
+        self._known_passed_over = 0
 
     def serving(self, manifest: Manifest) -> None:
         """Says nothing of a bundle whose log has no times."""
@@ -81,7 +89,11 @@ class FreshnessMetrics:
             self._store_published.set(state.published.timestamp())
 
     def item_counters(self, state: CounterState) -> None:
-        """As they are now; nothing while the bundle's are ranked by."""
+        """As they are now; items and age not while the bundle's are ranked by."""
+        self._uncounted.set(state.waiting)
+        self._uncountable.set(bool(state.failure))
+        self._passed_over.inc(state.passed_over - self._known_passed_over)
+        self._known_passed_over = state.passed_over
         if state.age is not None:
             self._counted.set(state.items)
             self._counters_age.set(state.age)

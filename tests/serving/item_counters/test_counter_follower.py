@@ -44,7 +44,7 @@ def test_all_is_read_before_any_is_shown_and_then_turn_by_turn(host: Host, monke
     stored = host.counter("i01")
     host.show("i01", 3)
     assert host.follower.look()
-    assert (host.counter("i01"), host.follower.state) == (stored, CounterState(None, 1, ""))
+    assert (host.counter("i01"), host.follower.state) == (stored, CounterState(None, 1, "", waiting=1))
     assert not host.follower.look()
     assert host.counter("i01") == 3
     assert host.follower.state.age == 0

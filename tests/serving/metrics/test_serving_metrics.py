@@ -157,6 +157,17 @@ def test_the_items_counters_are_told_once_they_are_ranked_by(seen: Seen) -> None
     assert seen.value("sluice_item_counters_age_seconds") == 0.25
 
 
+def test_what_the_items_counters_lack_is_told(seen: Seen) -> None:
+    seen.metrics.freshness.item_counters(CounterState(None, 0, "", waiting=700, passed_over=2))
+    assert seen.value("sluice_item_counters_waiting_events") == 700
+    assert seen.value("sluice_item_counters_failing") == 0
+    assert seen.value("sluice_item_counters_passed_over_total") == 2
+    seen.metrics.freshness.item_counters(CounterState(0.1, 5, "the disk is full", passed_over=2))
+    assert seen.value("sluice_item_counters_waiting_events") == 0
+    assert seen.value("sluice_item_counters_failing") == 1
+    assert seen.value("sluice_item_counters_passed_over_total") == 2
+
+
 def test_the_shared_store_of_users_is_told(seen: Seen) -> None:
     at = datetime(2026, 1, 5, tzinfo=UTC)
     seen.metrics.freshness.user_store(StoreState(None, 2, True))
