@@ -89,3 +89,22 @@ def test_what_is_recorded_of_an_item_is_what_it_is_ranked_by(bundle_folder: Path
             assert 0 <= status.counters_age_seconds < PATIENCE
         finally:
             server.stop()
+
+
+@pytest.mark.slow
+def test_a_stop_keeps_what_is_counted_for_the_next_start(bundle_folder: Path, tmp_path: Path) -> None:
+    bundle, fresh = countable(bundle_folder, tmp_path), tmp_path / "fresh"
+    EventStore(fresh, counted_features(), lambda: now_micros() - 2 * WINDOW * SECOND).close()
+    wanted = probability(LoadedBundle.load(bundle), 3)
+    server = ServerProcess(bundle, tmp_path / "server.log", options=("--fresh", str(fresh), "--workers", "2"))
+    try:
+        with EventsClient(server.target) as client:
+            assert client.record([shown(number) for number in (1, 2, 3)]).recorded == 3
+        until_all_say(server, wanted)
+    finally:
+        server.stop()
+    (kept,) = (fresh / "counters").glob("[0-9]*.npz")
+    assert int(kept.stem) == 3
+    server = ServerProcess(bundle, tmp_path / "again.log", options=("--fresh", str(fresh), "--workers", "2"))
+    server.stop()
+    assert (tmp_path / "again.log").read_text().count(f"go on from {kept}") == 2
