@@ -46,7 +46,7 @@ class Catalogue:
 
     def state(self) -> tuple[float, int]:
         """Since how many seconds changes may be stored and not shown, and how many items cannot be; for any thread."""
-        return self.follower.lag, self.fresh.unshown.state.count
+        return self.follower.lag, self.fresh.unshown.state.items
 
     def turn(self) -> AbstractContextManager[object]:
         """A moment without a request, where one comes soon."""

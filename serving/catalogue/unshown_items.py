@@ -15,7 +15,7 @@ log = logging.getLogger("sluice.serving")
 class UnshownState(NamedTuple):
     """How many they are, MOST at most, and of the latest its id and why; "" without any."""
 
-    count: int = 0
+    items: int = 0
     last: str = ""
 
 

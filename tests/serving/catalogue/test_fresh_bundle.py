@@ -118,7 +118,7 @@ def test_of_a_description_that_cannot_be_read_nothing_is_written(ranged_folder: 
                  change("good", "item", {BORN: 5.0})])
     assert [fresh.items.row(item) >= 0 for item in ("bad", "good")] == [False, True]
     assert fresh.bundle.filters["category"].items(["odd"]).count == 0
-    assert (fresh.unshown.state.count, fresh.changed_items, fresh.hidden_items) == (2, 1, 0)
+    assert (fresh.unshown.state.items, fresh.changed_items, fresh.hidden_items) == (2, 1, 0)
 
 
 def test_a_bid_counts_in_search_order_and_price(loaded: LoadedBundle, fresh: FreshBundle) -> None:
@@ -192,7 +192,7 @@ def test_a_bid_is_newer_than_the_bundles_where_no_later_impression_had_one(
 def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle) -> None:
     fresh.apply([change("bad", "item", {"price": "cheap"}), change("good", "item", {}), change("good", "bid", 1.0)])
     assert fresh.items.row("good") >= 0
-    assert fresh.unshown.state.count == 1
+    assert fresh.unshown.state.items == 1
     assert "'bad': " in fresh.unshown.state.last
     assert "cheap" in fresh.unshown.state.last
     fresh.apply([change("bad", "item", {"price": 3.0})])
@@ -207,12 +207,12 @@ def test_new_items_beyond_the_room_are_left_out_and_told_of_until_they_are_withd
     fresh.apply([*new, change("i05", "item", {"category": "odd"})])
     assert [fresh.items.row(f"new{number}") >= 0 for number in range(9)] == [True] * 4 + [False] * 5
     assert fresh.bundle.filters["category"].items(["odd"]).count == 1
-    assert fresh.unshown.state.count == 5
+    assert fresh.unshown.state.items == 5
     assert "'new8': there is room for 4 new items" in fresh.unshown.state.last
     fresh.apply(new)
-    assert (fresh.unshown.state.count, fresh.items.added) == (5, 4)
+    assert (fresh.unshown.state.items, fresh.items.added) == (5, 4)
     fresh.apply([change(f"new{number}", "item", WITHDRAWN) for number in range(9)])
-    assert fresh.unshown.state.count == 0
+    assert fresh.unshown.state.items == 0
 
 
 def test_what_was_said_of_an_item_before_it_came_holds_however_long_ago(

@@ -12,7 +12,7 @@ def test_the_latest_is_named_and_what_is_shown_again_counts_no_more() -> None:
     assert found.state == UnshownState(0, "")
     for item, why in (("a", "no room"), ("b", "no number"), ("a", "no room")):
         found.add(item, why)
-    assert found.state.count == 0  # not published yet
+    assert found.state.items == 0  # not published yet
     found.publish()
     assert found.state == UnshownState(2, "'a': no room")
     found.remove(["a", "c"])
