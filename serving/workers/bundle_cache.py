@@ -3,13 +3,16 @@
     CACHE/serving.json     the version that was served last and its folder
     CACHE/NAME/VERSION     its files, as fetched
 
-What neither is served nor was served before it is removed, as is what a killed supervisor left half-fetched.
+Of bundles what neither is served nor was served before it is removed, as is what a killed supervisor left half-fetched,
+both known by their names. Whatever else lies there is somebody else's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from contracts.bundle.bundle import read_manifest
 from contracts.errors import BundleError
 
 FILE = "serving.json"
+BUNDLE = re.compile(r"\.?[A-Za-z0-9_-]+-[0-9a-f]{12}(\.[0-9a-f]{8})?")  # VERSION, or .VERSION.MARK half-fetched
 
 
 class ServedBundle(BaseModel):
@@ -32,7 +36,7 @@ class ServedBundle(BaseModel):
 
 
 class BundleCache:
-    """One supervisor's; `default_folder` gives each reference and registry one of its own."""
+    """One supervisor's: two with one folder would remove each other's bundles."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -57,16 +61,18 @@ class BundleCache:
             draft.write_text(served.model_dump_json(), encoding="utf-8")
 
     def clean(self, *keep: Path) -> None:
-        """Removes every bundle but these, and what is half-fetched."""
+        """Removes every bundle but these, and what is half-fetched. A folder that cannot be read is passed over: a
+        volume's own lost+found is."""
         kept = {path.resolve() for path in keep}
         for name in self.folder.iterdir():
-            for found in name.iterdir() if name.is_dir() and not name.is_symlink() else ():
-                if found.resolve() not in kept:
-                    shutil.rmtree(found, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                for found in name.iterdir() if name.is_dir() and not name.is_symlink() else ():
+                    if BUNDLE.fullmatch(found.name) and found.resolve() not in kept:
+                        shutil.rmtree(found, ignore_errors=True)
 
 
-def default_folder(reference: str, registry: str) -> Path:
-    """Below the user's cache folder, by registry and reference."""
+def default_folder(server: str, registry: str) -> Path:
+    """Below the user's cache folder, by registry and by what tells a `server` from others of it."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    mark = hashlib.sha256(f"{registry}\n{reference}".encode()).hexdigest()[:16]
+    mark = hashlib.sha256(f"{registry}\n{server}".encode()).hexdigest()[:16]
     return root / "sluice" / "bundles" / mark

@@ -36,7 +36,9 @@ def serve(
         bool | None, typer.Option("--follow/--no-follow", help="a folder: take over what is put there; on with several"
                                   " workers")
     ] = None,
-    cache: Annotated[Path | None, typer.Option(help="an alias: where its bundles lie; below ~/.cache/sluice")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="an alias: where this server alone keeps its bundles; below ~/.cache/sluice")
+    ] = None,
     tls_certificate: Annotated[
         Path | None, typer.Option(envvar="SLUICE_TLS_CERTIFICATE", help="the server's, in PEM; read again on change")
     ] = None,

@@ -1,5 +1,8 @@
+"""What a start without the registry finds, and what is removed: bundles that nobody goes back to, nothing else."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,19 +10,21 @@ import pytest
 from contracts.bundle.bundle import publish
 from serving.workers.bundle_cache import FILE, BundleCache, ServedBundle, default_folder
 
+VERSION = "shop-0123456789ab"
+
 
 @pytest.fixture
 def cache(tmp_path: Path) -> BundleCache:
     return BundleCache(tmp_path / "cache")
 
 
-def fetched(cache: BundleCache, version: str) -> ServedBundle:
-    folder = cache.folder / "shop" / version
-    build = cache.folder.parent / f"build-{version}"
+def fetched(cache: BundleCache, content: str) -> ServedBundle:
+    build, published = (cache.folder.parent / f"{step}-{content}" for step in ("build", "published"))
     build.mkdir()
-    (build / "content").write_text(version)
-    version = publish(build, folder, "shop").version
-    return ServedBundle(version=version, folder=folder)
+    (build / "content").write_text(content)
+    version = publish(build, published, "shop").version
+    (cache.folder / "shop").mkdir(exist_ok=True)
+    return ServedBundle(version=version, folder=published.rename(cache.folder / "shop" / version))
 
 
 def test_what_was_served_last_is_known_to_the_next_start(cache: BundleCache) -> None:
@@ -51,14 +56,40 @@ def test_cleaning_follows_no_link(cache: BundleCache, tmp_path: Path) -> None:
     (tmp_path / "victim" / "dear").mkdir(parents=True)
     (cache.folder / "link").symlink_to(tmp_path / "victim")
     (cache.folder / "shop").mkdir()
-    (cache.folder / "shop" / "link").symlink_to(tmp_path / "victim")
+    (cache.folder / "shop" / VERSION).symlink_to(tmp_path / "victim" / "dear")
+    (tmp_path / "victim" / VERSION).mkdir()
     cache.clean()
     assert (tmp_path / "victim" / "dear").is_dir()
+    assert (tmp_path / "victim" / VERSION).is_dir()
+
+
+def test_what_is_no_bundle_stays(cache: BundleCache) -> None:
+    """The folder may be one that holds something else, as that of all runs does."""
+    kept = [cache.folder / "demo" / name for name in ("bundle", "features", ".git", "shop-1", ".hidden.0123abcd")]
+    for folder in kept:
+        folder.mkdir(parents=True)
+    cache.clean()
+    assert all(folder.is_dir() for folder in kept)
+
+
+def test_a_folder_that_cannot_be_read_stops_no_cleaning(cache: BundleCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As lost+found of a volume that is mounted there; root reads everything, so it is said of a name."""
+    old, listed = fetched(cache, "old"), Path.iterdir
+    (cache.folder / "lost+found").mkdir()
+
+    def read(folder: Path) -> Iterator[Path]:
+        if folder.name == "lost+found":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return iter([cache.folder / "lost+found", cache.folder / "shop"]) if folder == cache.folder else listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", read)
+    cache.clean()
+    assert not old.folder.exists()
 
 
 def test_all_but_the_kept_bundles_goes(cache: BundleCache) -> None:
     first, second, third = (fetched(cache, f"shop-{n}") for n in range(3))
-    half = cache.folder / "shop" / ".shop-4.abcdef01"
+    half = cache.folder / "shop" / f".{VERSION}.abcdef01"
     half.mkdir()
     cache.remember(third)
     cache.clean(third.folder, second.folder)
@@ -68,8 +99,8 @@ def test_all_but_the_kept_bundles_goes(cache: BundleCache) -> None:
     assert cache.last_served() == third
 
 
-def test_every_reference_and_registry_has_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_server_and_registry_has_a_folder_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    found = {default_folder(alias, uri) for alias in ("a", "b") for uri in ("x", "y")}
+    found = {default_folder(server, uri) for server in ("a", "b") for uri in ("x", "y")}
     assert len(found) == 4
     assert all(tmp_path in folder.parents for folder in found)
