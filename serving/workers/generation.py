@@ -100,7 +100,7 @@ class Generation:
                 self._revive(place)
             elif worker.loaded and not worker.told_to_listen and revive:
                 self._listeners.begin(worker)
-            elif time.monotonic() > worker.began + HEALTHY_SECONDS:
+            elif time.monotonic() > worker.ready_at + HEALTHY_SECONDS:
                 self._pauses[place] = SHORTEST_PAUSE
         self.proven = self.proven or (
             self.serving and time.monotonic() > max(worker.ready_at for worker in self.workers) + PROBATION_SECONDS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -20,6 +23,7 @@ from serving.workers.listeners import Listeners
 from serving.workers.worker_messages import WorkerSettings
 
 CALLERS = 40
+LOADING_SECONDS = 90.0
 
 
 def generation_of(folder: Path, port: int, count: int) -> Generation:
@@ -44,6 +48,36 @@ def test_a_folder_that_is_no_bundle_is_never_served(tmp_path: Path) -> None:
     assert "is no bundle" in why[-1]
     assert not made.serving
     made.kill()
+
+
+class Doomed:
+    """Loads for longer than a minute, and dies before it serves."""
+
+    def __init__(self, now: list[float]) -> None:
+        self._now, self.began = now, now[0]
+        self.pid, self.end, self.loaded, self.told_to_listen, self.ready, self.ready_at = 1, "killed", 0, 0, 0, math.inf
+
+    @property
+    def alive(self) -> bool:
+        return self._now[0] < self.began + LOADING_SECONDS
+
+    def kill(self) -> None:
+        """It is dead."""
+
+
+def test_time_that_loading_takes_is_no_health(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So pauses go on growing."""
+    now = [0.0]
+    monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(generation, "WorkerProcess", lambda _: Doomed(now))
+    made, began = generation_of(Path("bundle"), 0, 1), [0.0]
+    while len(began) < 6:
+        now[0] += 0.05
+        made.tend()
+        if made.workers[0].began > began[-1]:
+            began.append(made.workers[0].began)
+    pauses = [after - before - LOADING_SECONDS for before, after in pairwise(began)]
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2], abs=0.15)
 
 
 def callers_are_dealt_to_both(made: Generation, port: int) -> None:
