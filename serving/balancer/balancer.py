@@ -13,17 +13,16 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from contracts.errors import ConfigError, SluiceError
 from serving.balancer.certificates import Certificates
 from serving.balancer.configuration import PACE, PACES, REFUSED, SOCKET, BalancerPlan, configuration
 from serving.balancer.refusals import refusals_of_process
+from serving.metrics.own_folder import own_folder
 
 PROGRAM, OLDEST = "haproxy", (2, 4)
-FOLDER, TOLD = "sluice-balancer-", "haproxy.cfg"
+FOLDER, TOLD = "sluice-balancer.", "haproxy.cfg"
 START_SECONDS, ANSWER_SECONDS, STOP_SECONDS, STEP = 5.0, 1.0, 12.0, 0.02
 PAUSE_SECONDS = 1.0  # before another one is begun in place of one that has died
 LOOK_SECONDS = 5.0  # between two looks at refusals and certificates
@@ -54,9 +53,8 @@ class Balancer:
         self._plan, self._pace, self._program = plan, pace, program()
         self._certificates = Certificates(plan.tls) if plan.tls else None
         self._refused, self._refusals, self._begin_next, self._look_next = 0, refusals_of_process(), 0.0, 0.0
-        remove_left(Path(tempfile.gettempdir()))
-        self._place = tempfile.TemporaryDirectory(prefix=f"{FOLDER}{os.getpid()}-", ignore_cleanup_errors=True)
-        self._folder = Path(self._place.name)
+        self._open = contextlib.ExitStack()
+        self._folder = self._open.enter_context(own_folder(FOLDER))
         self._process = self._begin()
         try:
             self._wait()
@@ -97,7 +95,7 @@ class Balancer:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._place.cleanup()
+        self._open.close()
 
     @property
     def _words(self) -> str:
@@ -157,13 +155,6 @@ class Balancer:
             asked.sendall(words.encode() + b"\n")
             answer = b"".join(iter(lambda: asked.recv(65_536), b""))
         return answer.decode(errors="replace")
-
-
-def remove_left(parent: Path) -> None:
-    """Folders of those whose process was killed."""
-    for place in parent.glob(f"{FOLDER}*-*"):
-        if not Path("/proc", place.name.removeprefix(FOLDER).partition("-")[0]).exists():
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def microseconds(seconds: float) -> int:

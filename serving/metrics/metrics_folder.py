@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+from serving.metrics.own_folder import own_folder
+
+VARIABLE, FOLDER = "PROMETHEUS_MULTIPROC_DIR", "sluice-metrics."
 SHARED = Path("/dev/shm")
 GONE = "0"  # no process has this id
 
 
 @contextmanager
 def metrics_folder() -> Iterator[Path]:
-    """A folder that nobody else reads, named to this process and those that it starts; gone at the end."""
+    """A folder that nobody else reads, named to this process and those that it starts; gone at the end, or of a killed
+    process at the next one's start."""
     where = SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else None
     before = os.environ.get(VARIABLE)
-    with tempfile.TemporaryDirectory(prefix="sluice-metrics-", dir=where, ignore_cleanup_errors=True) as folder:
-        os.environ[VARIABLE] = folder
+    with own_folder(FOLDER, where) as folder:
+        os.environ[VARIABLE] = str(folder)
         try:
-            yield Path(folder)
+            yield folder
         finally:
             os.environ.pop(VARIABLE) if before is None else os.environ.update({VARIABLE: before})
 

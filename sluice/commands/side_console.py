@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 import typer
@@ -85,10 +84,11 @@ def compared(bundle: str | None) -> Iterator[str]:
         warn_of_other(bundle or "")
         yield bundle or ""
         return
+    from serving.metrics.own_folder import own_folder
     from sluice.demo.server_process import ServerProcess
 
-    with TemporaryDirectory(prefix="sluice-compare-") as folder:
-        server = ServerProcess(bundle, Path(folder) / "server.log", options=("--workers", "1"), ends_with_us=True)
+    with own_folder("sluice-compare.") as folder:
+        server = ServerProcess(bundle, folder / "server.log", options=("--workers", "1"), ends_with_us=True)
         try:
             yield server.target
         finally:
