@@ -36,13 +36,19 @@ log = logging.getLogger("sluice.serving")
 def program() -> str:
     """Where HAProxy is. Raises ConfigError where it is not, or is too old."""
     found = shutil.which(PROGRAM, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    said = subprocess.run([found, "-v"], capture_output=True, text=True).stdout if found else ""
-    version = re.search(r"version (\d+)\.(\d+)", said)
-    if found is None or version is None or (int(version[1]), int(version[2])) < OLDEST:
-        what = f"is {version[0]}" if version else "is not there"
-        raise ConfigError(f"--balancer needs HAProxy {'.'.join(map(str, OLDEST))} or newer, which {what}; install it "
-                          "(Debian, Ubuntu: apt-get install haproxy), or serve without")
+    if found is None:
+        raise _lacking("is not there")
+    version = re.search(r"version (\d+)\.(\d+)", subprocess.run([found, "-v"], capture_output=True, text=True).stdout)
+    if version is None:
+        raise _lacking(f"{found} is not, by its -v")
+    if (int(version[1]), int(version[2])) < OLDEST:
+        raise _lacking(f"is {version[0]}")
     return found
+
+
+def _lacking(what: str) -> ConfigError:
+    return ConfigError(f"--balancer needs HAProxy {'.'.join(map(str, OLDEST))} or newer, which {what}; install it "
+                       "(Debian, Ubuntu: apt-get install haproxy), or serve without")
 
 
 class Balancer:
@@ -99,7 +105,7 @@ class Balancer:
 
     @property
     def _words(self) -> str:
-        """The last line of what it has said of a fault."""
+        """Its first alarm, else the last that it has said."""
         try:
             lines = (self._folder / "log").read_text(errors="replace").splitlines()
         except OSError:  # somebody has cleaned up, as some systems do with what lies there for days
