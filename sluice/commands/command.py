@@ -27,6 +27,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    suggest_commands=False,  # click does
     help="A multi-stage ranking platform: raw logs in, a gRPC server out.\n\n"
     "Exit codes: 0 done, 1 failed, 2 wrong use, 3 refused by a gate, 4 the watch wants a roll-back.",
 )
@@ -113,6 +114,9 @@ class Command(TyperCommand):
             for told in getattr(hints.get(parameter.name or ""), "__metadata__", ()):
                 if isinstance(told, ArgumentInfo) and isinstance(parameter, click.Argument):
                     parameter.help = told.help
+
+    def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """typer has written them beside the options."""
 
     def get_help(self, ctx: click.Context) -> str:
         return super().get_help(ctx).replace("\\[", "[")

@@ -31,6 +31,15 @@ def test_a_result_is_printed_only_where_json_is_wanted(capsys):
     assert json.loads(capsys.readouterr().out) == {"a": 1, "path": "x"}
 
 
+def test_help_and_a_wrong_name_say_everything_once():
+    help_ = CliRunner().invoke(app, ["serve", "--help"]).output
+    assert help_.count("a bundle's folder, or models:/NAME@ALIAS") == 1
+    assert help_.count("BUNDLE  ") == 1
+    wrong = CliRunner().invoke(app, ["servee"])
+    assert wrong.exit_code == 2
+    assert wrong.output.count("Did you mean 'serve'?") == 1
+
+
 def test_lines_of_progress_go_to_standard_error_and_are_not_wrapped_early():
     assert console().stderr
     assert console().is_terminal or console().width == 120
