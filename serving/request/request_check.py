@@ -28,7 +28,7 @@ def check(
 ) -> None:
     """Raises RequestError on the first thing wrong."""
     if not 1 <= query.limit <= serve.max_limit:
-        raise RequestError("limit", f"is {query.limit}, must lie between 1 and {serve.max_limit}")
+        raise RequestError("limit", f"is {query.limit}, must lie between 1 and {serve.max_limit} (serve.max_limit)")
     if query.candidates is not None and not query.candidates:
         raise RequestError("candidates", "is an empty list, from which nothing can be ranked; name at least one item, "
                                          "or leave it out to have items retrieved")

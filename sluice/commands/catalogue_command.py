@@ -68,10 +68,10 @@ def catalogue(
     from serving.access.client_credentials import ClientCredentials, token_of
     from serving.server.catalog_client import CatalogClient
     from serving.server.connection import RankingFailed
-    from sluice.commands.rank_command import how_to_quote, parse_context
+    from sluice.commands.rank_command import how_to_quote, parse_values
 
     version = time.time_ns() // 1_000_000 if item_version is None else item_version
-    changes = parse_changes(action, items or [], version, parse_context(value or []), bid, stock)
+    changes = parse_changes(action, items or [], version, parse_values(value or [], "--value"), bid, stock)
     credentials = ClientCredentials(
         tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key, token=token_of(file=token_file))
     with CatalogClient(target, credentials) as client:

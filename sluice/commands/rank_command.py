@@ -56,7 +56,7 @@ def rank(
     from serving.server.client import RankingClient
     from serving.server.connection import RankingFailed
 
-    values = parse_context(context or [])
+    values = parse_values(context or [])
     credentials = ClientCredentials(
         tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key, token=token_of(file=token_file))
     with RankingClient(target, credentials) as client:
@@ -76,19 +76,19 @@ def rank(
         typer.echo(describe_fate(fate))
 
 
-def parse_context(pairs: list[str]) -> dict[str, ContextValue]:
+def parse_values(pairs: list[str], option: str = "--context") -> dict[str, ContextValue]:
     """ "hour=7" -> {"hour": 7}; quotes of either kind keep a number as text: "zip='02139'"; several values of a field
-    follow one another: ["tags=a", "tags=b"]. Raises ConfigError for no NAME=VALUE."""
+    follow one another: ["tags=a", "tags=b"]. Raises ConfigError, with the `option`, for no NAME=VALUE."""
     from contracts.errors import ConfigError
 
-    context: dict[str, ContextValue] = {}
+    values: dict[str, ContextValue] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not (name and equals):
-            raise ConfigError(f"--context {pair!r} is not NAME=VALUE")
-        value, before = _typed(text), context.get(name)
-        context[name] = value if before is None else (*(before if isinstance(before, tuple) else (before,)), value)
-    return context
+            raise ConfigError(f"{option} {pair!r} is not NAME=VALUE, as in device=phone")
+        value, before = _typed(text), values.get(name)
+        values[name] = value if before is None else (*(before if isinstance(before, tuple) else (before,)), value)
+    return values
 
 
 def how_to_quote(problem: str, pairs: list[str], option: str = "--context") -> str:

@@ -4,17 +4,17 @@ import pytest
 
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
-from sluice.commands.rank_command import describe, how_to_quote, parse_context, parse_placements
+from sluice.commands.rank_command import describe, how_to_quote, parse_placements, parse_values
 
 
 def test_context_values_get_the_type_they_look_like():
-    parsed = parse_context(["hour=7", "price=1.5", "new=true", "device=phone", "zip='02139'", "note=a=b"])
+    parsed = parse_values(["hour=7", "price=1.5", "new=true", "device=phone", "zip='02139'", "note=a=b"])
     assert parsed == {"hour": 7, "price": 1.5, "new": True, "device": "phone", "zip": "02139", "note": "a=b"}
     assert [type(value) for value in parsed.values()] == [int, float, bool, str, str, str]
 
 
 def test_quotes_of_both_kinds_keep_a_number_as_text():
-    assert parse_context(["a='1005'", 'b="1005"', "c='1\"", "d='"]) == {"a": "1005", "b": "1005", "c": "'1\"", "d": "'"}
+    assert parse_values(["a='1005'", 'b="1005"', "c='1\"", "d='"]) == {"a": "1005", "b": "1005", "c": "'1\"", "d": "'"}
 
 
 def test_where_text_is_needed_and_a_number_was_given_the_quotes_are_shown():
@@ -25,13 +25,13 @@ def test_where_text_is_needed_and_a_number_was_given_the_quotes_are_shown():
 
 
 def test_several_values_of_a_field_follow_one_another():
-    assert parse_context(["tags=a", "hour=7", "tags=b", "tags=3"]) == {"tags": ("a", "b", 3), "hour": 7}
+    assert parse_values(["tags=a", "hour=7", "tags=b", "tags=3"]) == {"tags": ("a", "b", 3), "hour": 7}
 
 
 @pytest.mark.parametrize("pair", ["hour", "=7"])
 def test_a_pair_without_name_or_equals_is_refused(pair):
-    with pytest.raises(ConfigError, match="NAME=VALUE"):
-        parse_context([pair])
+    with pytest.raises(ConfigError, match=f"^--value {pair!r} is not NAME=VALUE"):
+        parse_values([pair], "--value")
 
 
 def test_placements_have_names_and_limits():
