@@ -49,7 +49,7 @@ def rank(
 ) -> None:
     """The smallest client.
 
-    Example: sluice rank --user u_00017 --context device=phone --limit 5 --explain --why-not i_42
+    Example: sluice rank --user u_00017 --context device=phone --limit 5 --reasons --why-not i_0042
     """
     from contracts.errors import SluiceError
     from serving.access.client_credentials import ClientCredentials, token_of
