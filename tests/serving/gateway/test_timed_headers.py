@@ -70,10 +70,20 @@ def heard(port: int, *sent: bytes) -> bytes:
         found = b""
         for number, part in enumerate(sent):
             connection.sendall(part)
-            while number + 1 < len(sent) and b"now" not in found:
-                found += connection.recv(4096)
+            if number + 1 < len(sent):
+                found += read_to(connection, b"now")
         while more := connection_read(connection):
             found += more
+    return found
+
+
+def read_to(connection: socket.socket, end: bytes) -> bytes:
+    """Fails where the server closes before."""
+    found = b""
+    while not found.endswith(end):
+        more = connection.recv(4096)
+        assert more, found
+        found += more
     return found
 
 
@@ -124,14 +134,10 @@ def test_bodies_are_no_headers(patient: int) -> None:
     with socket.create_connection(("127.0.0.1", patient), 20) as connection:
         for _ in range(3):
             connection.sendall(large + b"x" * (8 * MOST_BESIDE))
-            said = b""
-            while not said.endswith(b"got %d" % (8 * MOST_BESIDE)):
-                said += connection.recv(4096)
+            read_to(connection, b"got %d" % (8 * MOST_BESIDE))
         for _ in range(3 * MOST_BESIDE // len(REQUEST % b"now")):
             connection.sendall(REQUEST % b"now")
-            said = b""
-            while not said.endswith(b"now"):
-                said += connection.recv(4096)
+            read_to(connection, b"now")
 
 
 def connected(server: uvicorn.Server, count: int) -> bool:
