@@ -84,7 +84,8 @@ def test_what_a_bundle_of_other_types_has_recorded_is_landed_as_this_one_reads_i
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is none of a column's type is missing, and holds nothing up."""
-    store, told = store_at(tmp_path, SetClock()), {"place": ("top", 7, 2.5, True), "age": (3, "old", 4.0, 4.5)}
+    store = store_at(tmp_path, SetClock())
+    told: dict[str, tuple[str | int | float, ...]] = {"place": ("top", 7, 2.5, True), "age": (3, "old", 4.0, 4.5)}
     names = ("a", "b", "c", "d")
     events = [shown_event(name, START) for name in names]
     changed = [{name: values[place] for name, values in told.items()} for place in range(len(events))]
