@@ -42,6 +42,7 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
     ) -> None:
         self._catalogue, self._counters, self._who = catalogue, counters, who or caller_name(None)
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
+        self._failing = False
         self._bounds = BatchBounds(
             largest=largest_message(serve), entries=serve.max_candidates, setting="max_candidates")
         self._turns = BatchTurns() if catalogue is None else BatchTurns(within=catalogue.turn)
@@ -85,14 +86,25 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         if self._disk is None:
             await _refuse(context)
         try:
-            return await self._disk.take(self._who(context), partial(self._recorded, asked))
+            stored = await self._disk.take(self._who(context), partial(self._recorded, asked))
         except NoPlace as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except sqlite3.Error as error:
-            log.error("changes of items cannot be stored", exc_info=error)
+            self._say(short(str(error)))
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"the changes cannot be stored ({short(str(error))}) "
                                                              "and none was; send them again")
+        else:
+            self._say("")
+            return stored
         raise AssertionError("abort raises")
+
+    def _say(self, failure: str) -> None:
+        """Once a change: a disk that is full fails every batch."""
+        if failure and not self._failing:
+            log.error("changes of items cannot be stored (%s); their senders are told, until they can", failure)
+        elif self._failing and not failure:
+            log.info("changes of items are stored again")
+        self._failing = bool(failure)
 
     def _recorded(self, asked: Batch) -> pb.ChangeResponse:
         """Raises sqlite3.Error."""

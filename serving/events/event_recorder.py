@@ -63,7 +63,7 @@ class EventRecorder:
         self._batches, self._busy = list[Batch](), False
         self._waiting = Places(most, "events wait for the disk", AGAIN)
         self._bytes = Places(MOST_BYTES, "bytes of events wait for the disk", AGAIN)
-        self._store, self._set_back = self._thread.submit(opened).result(), False
+        self._store, self._set_back, self._failing = self._thread.submit(opened).result(), False, False
 
     async def record(self, events: Sequence[Event], size: int = 0, who: str = "") -> Recorded:
         """Once they are on the disk, and known to whoever asks; `size` in bytes. Where the clock was ahead before, they
@@ -113,13 +113,23 @@ class EventRecorder:
             try:
                 found = self._store.record([batch.events for batch in batches])
             except Exception as error:  # whoever waits is told, and the next batch is taken
+                self._say_of_disk(short(str(error)) or type(error).__name__)
                 why = NotKept(f"the events could not be written ({short(str(error))}); none is kept: send them again")
                 for batch in batches:
                     _settle(batch, why)
             else:
+                self._say_of_disk("")
                 self._told([kind.name.lower() for recorded in found for kind in recorded.kinds])
                 for batch, recorded in zip(batches, found, strict=True):
                     _settle(batch, recorded)
+
+    def _say_of_disk(self, failure: str) -> None:
+        """Once a change."""
+        if failure and not self._failing:
+            log.error("events cannot be stored (%s); their senders are told, until they can", failure)
+        elif self._failing and not failure:
+            log.info("events are stored again")
+        self._failing = bool(failure)
 
     def _taken(self) -> list[Batch]:
         with self._lock:

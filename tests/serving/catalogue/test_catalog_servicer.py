@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -106,6 +108,31 @@ def test_the_status_waits_for_no_batch(loaded: LoadedBundle, bundle_folder: Path
             assert catalog.Status(pb.CatalogStatusRequest(), timeout=60).stored_sequence == 1
         assert written.result()
         servicer.close()
+
+
+def test_the_log_tells_once_that_the_disk_refuses_changes_and_once_that_it_takes_them_again(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    request = pb.WithdrawRequest(items=[change("i05")])
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
+                grpc.insecure_channel(server.target) as channel, caplog.at_level(logging.INFO):
+            catalog = sluice_pb2_grpc.CatalogStub(channel)
+            with monkeypatch.context() as patched:
+                patched.setattr(catalogue, "record", full)
+                for _ in range(3):
+                    with pytest.raises(grpc.RpcError, match="disk is full"):
+                        catalog.Withdraw(request, timeout=60)
+            for _ in range(2):
+                catalog.Withdraw(request, timeout=60)
+        servicer.close()
+    told = [one.getMessage()[:32] for one in caplog.records if "stored" in one.getMessage()]
+    assert told == ["changes of items cannot be stored"[:32], "changes of items are stored again"[:32]]
 
 
 def test_the_status_tells_how_many_cannot_be_shown_and_why(

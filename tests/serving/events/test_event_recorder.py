@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -169,3 +170,28 @@ def test_a_record_ends_when_its_events_are_known(tmp_path: Path) -> None:
     found = asyncio.run(record())
     recorder.close()
     assert found.known == START + 1
+
+
+def test_the_log_tells_once_that_the_disk_refuses_and_once_that_it_takes_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = SetClock()
+    store = store_at(tmp_path, clock)
+    recorder = EventRecorder(lambda: store, lambda: clock.now + 1000)
+    columns = store.connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'shown_to_user'").fetchone()[0]
+
+    async def refused() -> None:
+        with pytest.raises(NotKept):
+            await recorder.record([shown_event("a", START)])
+
+    with caplog.at_level(logging.INFO):
+        store.connection.execute("DROP INDEX clicks")  # which recording names
+        for _ in range(3):
+            asyncio.run(refused())
+        store.connection.execute(columns.replace("shown_to_user", "clicks").replace("(user)", "(link, at)").replace(
+            "identity IS NOT NULL", "kind = 2"))
+        asyncio.run(recorder.record([shown_event("b", START)]))
+        asyncio.run(recorder.record([shown_event("c", START)]))
+    told = [one.getMessage()[:25] for one in caplog.records if one.name == "sluice.serving"]
+    assert told == ["events cannot be stored (", "events are stored again"]
+    recorder.close()

@@ -14,6 +14,7 @@ from serving.embedded_store.database import transaction
 from serving.events.event import Event, Kind
 from serving.events.event_store import EventStore
 from serving.events.landing import LANDED, LANDING, TYPES, folder_of, land
+from serving.request.query import ContextValue
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
 FEATURES = recorded_features()
@@ -85,7 +86,7 @@ def test_what_a_bundle_of_other_types_has_recorded_is_landed_as_this_one_reads_i
 ) -> None:
     """What is none of a column's type is missing, and holds nothing up."""
     store = store_at(tmp_path, SetClock())
-    told: dict[str, tuple[str | int | float, ...]] = {"place": ("top", 7, 2.5, True), "age": (3, "old", 4.0, 4.5)}
+    told: dict[str, tuple[ContextValue, ...]] = {"place": ("top", 7, 2.5, True), "age": (3, "old", 4.0, 4.5)}
     names = ("a", "b", "c", "d")
     events = [shown_event(name, START) for name in names]
     changed = [{name: values[place] for name, values in told.items()} for place in range(len(events))]
