@@ -27,7 +27,7 @@ from federated.protocol.messages import Message
 
 ARRAYS, PACKED = "arrays", "packed"
 NAME, FILE = Struct("<H"), Struct("<I")
-MOST_ARRAYS, MOST_AXES = 64, 4
+MOST_ARRAYS = 64
 SMALL = 1 << 20
 MAGIC, HEADER_BYTES = b"\x93NUMPY\x01\x00", 4096
 HEADER = re.compile(

@@ -1,7 +1,7 @@
-"""Quality of the top k of each group (a request, a user): NDCG and recall.
+"""Quality of the top k of each group (a request, a user): NDCG.
 
 Ties share their places: a tied row counts with the mean over all orders of its tie (McSherry and Najork, ECIR 2008), so
-that neither figure depends on the order of the rows.
+that the figure does not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -34,17 +34,6 @@ def ndcg_at_k(labels: np.ndarray, scores: np.ndarray, groups: np.ndarray, k: int
     positives = np.bincount(rows.group, weights=rows.labels, minlength=rows.groups).astype(np.int64)
     gained = np.bincount(rows.group, weights=rows.labels * rows.shares, minlength=rows.groups)
     return _mean_ratio(gained, total[np.minimum(positives, k)])
-
-
-def recall_at_k(labels: np.ndarray, scores: np.ndarray, groups: np.ndarray, k: int) -> float | None:
-    """Mean over groups with a positive of (positives in the top k) / (positives). None when no group has one.
-
-    Raises DataError for k < 1.
-    """
-    total = np.arange(_checked_k(k) + 1, dtype=np.float64)
-    rows = _sorted(labels, scores, groups, total)
-    positives = np.bincount(rows.group, weights=rows.labels, minlength=rows.groups)
-    return _mean_ratio(np.bincount(rows.group, weights=rows.labels * rows.shares, minlength=rows.groups), positives)
 
 
 def _checked_k(k: int) -> int:

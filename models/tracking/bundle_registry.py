@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
@@ -29,8 +29,7 @@ from contracts.shown import short, shown, without_passwords
 from models.tracking.registered_model import BUNDLE, VERSION, write_model
 from models.tracking.tracking import URI, with_database
 
-Alias = Literal["champion", "challenger", "shadow"]
-CHAMPION, CHALLENGER, SHADOW = "champion", "challenger", "shadow"
+CHAMPION, CHALLENGER = "champion", "challenger"
 HASH, REPLACED, ROLLED_BACK = "content_hash", "replaced", "rolled_back"
 log = logging.getLogger("sluice.registry")
 SCHEME = "models:/"

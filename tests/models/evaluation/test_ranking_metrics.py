@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from contracts.errors import DataError
-from models.evaluation.ranking_metrics import ndcg_at_k, recall_at_k
+from models.evaluation.ranking_metrics import ndcg_at_k
 
 
 def grouped(seed: int, rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -28,32 +26,20 @@ def test_ndcg_is_scikit_learns_mean_over_groups_with_a_positive(seed: int, k: in
     assert ndcg_at_k(labels, scores, groups, k) == pytest.approx(np.mean(expected + alone))
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 7])
-def test_recall_is_the_mean_over_all_orders_of_the_ties(k: int) -> None:
-    labels, scores = np.array([1, 0, 1, 0, 1]), np.array([2.0, 1.0, 1.0, 1.0, 0.0])
-    orders = [o for o in itertools.permutations(range(5)) if (np.diff(scores[list(o)]) <= 0).all()]
-    expected = np.mean([labels[list(o)][:k].sum() / 3 for o in orders])
-    assert recall_at_k(labels, scores, np.zeros(5), k) == pytest.approx(expected)
-
-
 @given(st.integers(0, 1000), st.integers(1, 8))
-def test_both_see_only_the_order_within_groups(seed: int, k: int) -> None:
+def test_it_sees_only_the_order_within_groups(seed: int, k: int) -> None:
     labels, scores, groups = grouped(seed)
-    order = np.random.default_rng(seed).permutation(len(labels))
-    for metric in (ndcg_at_k, recall_at_k):
-        value = metric(labels, scores, groups, k)
-        assert metric(labels[order], scores[order], groups[order], k) == pytest.approx(value)
-        assert metric(labels, np.exp(scores) + 100.0 * groups, groups, k) == pytest.approx(value)
+    order, value = np.random.default_rng(seed).permutation(len(labels)), ndcg_at_k(labels, scores, groups, k)
+    assert ndcg_at_k(labels[order], scores[order], groups[order], k) == pytest.approx(value)
+    assert ndcg_at_k(labels, np.exp(scores) + 100.0 * groups, groups, k) == pytest.approx(value)
 
 
-def test_a_perfect_order_scores_one_and_the_whole_list_recalls_all() -> None:
-    labels, scores, groups = grouped(3)
+def test_a_perfect_order_scores_one() -> None:
+    labels, _, groups = grouped(3)
     assert ndcg_at_k(labels, labels.astype(float), groups, 5) == pytest.approx(1.0)
-    assert recall_at_k(labels, scores, groups, len(labels)) == pytest.approx(1.0)
 
 
 def test_no_positive_is_none_and_k_below_one_is_refused() -> None:
-    for metric in (ndcg_at_k, recall_at_k):
-        assert metric(np.zeros(3), np.arange(3.0), np.zeros(3), 2) is None
-        with pytest.raises(DataError, match="k is 0"):
-            metric(np.zeros(3), np.arange(3.0), np.zeros(3), 0)
+    assert ndcg_at_k(np.zeros(3), np.arange(3.0), np.zeros(3), 2) is None
+    with pytest.raises(DataError, match="k is 0"):
+        ndcg_at_k(np.zeros(3), np.arange(3.0), np.zeros(3), 0)
