@@ -276,8 +276,8 @@ async def _serve(
     on_ready: OnReady, gate: Callable[[], None] | None,
 ) -> None:
     def ready(port: int) -> None:
-        log.info("serving %s, published %.0f s ago, on %s", bundle.version, bundle_age(bundle.manifest),
-                 address(settings.host, port))
+        log.info("serving %s, published %.0f s ago, %s %s", bundle.version, bundle_age(bundle.manifest),
+                 "to the balancer on" if settings.balanced else "on", address(settings.host, port))
         on_ready(bundle.version, port, server.signs)
 
     server = Server(bundle, settings, answers, catalogue)

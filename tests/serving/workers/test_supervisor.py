@@ -153,6 +153,7 @@ def test_behind_a_balancer_bundles_are_changed_and_a_killed_worker_costs_no_requ
     assert load.failed == []
     assert server.stop() == 0
     assert "stumbled" not in platform.log.read_text()
+    assert " s ago, to the balancer on 127.0.0.1:" in platform.log.read_text()
     shutil.rmtree(platform.answers)
 
 
