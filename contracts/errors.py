@@ -6,6 +6,7 @@
     │   ├── SchemaError                   a column is missing or has the wrong type
     │   ├── EmptyLogError                 nothing is left to work on
     │   ├── QuarantineError               too many malformed rows
+    │   ├── NothingToCrossError           no two columns say more together than one of them
     │   ├── OneClassError                 labels of one class, or users too few to learn from
     │   └── WindowError                   a time window is empty or overlaps another
     ├── BundleError              exit 1   a bundle cannot be published or served
@@ -46,6 +47,10 @@ class EmptyLogError(DataError):
 
 
 class QuarantineError(DataError):
+    pass
+
+
+class NothingToCrossError(DataError):
     pass
 
 

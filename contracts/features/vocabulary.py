@@ -10,6 +10,7 @@ contracts/features/vocabulary_writer.py writes what is too large to be in memory
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from platform import node
@@ -184,6 +185,12 @@ def read_all(folder: Path) -> dict[str, Vocabulary]:
     """Every vocabulary below `folder`, memory-mapped, by name."""
     found = sorted(path for path in (folder / FOLDER).glob("*") if not path.name.startswith("."))
     return {path.name if path.is_dir() else path.stem: _read(path) for path in found}
+
+
+def copy_all(source: Path, target: Path) -> None:
+    """Every vocabulary below `source` to below `target`; nothing where no field has one."""
+    if (source / FOLDER).exists():
+        shutil.copytree(source / FOLDER, target / FOLDER)
 
 
 def read(folder: Path, name: str) -> Vocabulary:

@@ -22,7 +22,7 @@ import numpy as np
 from contracts.artifacts import ROW, WINDOWS, Artifacts
 from contracts.bundle.bundle import save_array
 from contracts.config.config import Config
-from contracts.errors import DataError
+from contracts.errors import NothingToCrossError
 from contracts.features import found_crosses
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.found_crosses import FoundCrosses
@@ -87,8 +87,8 @@ def find_crosses(
 ) -> tuple[CrossesSummary, OpenComparison | None]:
     """Writes OUT/crosses and returns its summary, and what `compare` then has to do; None where no comparison is wanted
     or it is there. `resume` takes up the checkpoint of a search that was ended. `beside` is told before the search what
-    `compare_ahead` can do while it goes on, which `compare` then finds. Raises DataError where no two columns can be
-    crossed, ConfigError for the checkpoint of another search."""
+    `compare_ahead` can do while it goes on, which `compare` then finds. Raises NothingToCrossError where no two
+    columns can be crossed, ConfigError for the checkpoint of another search."""
     spec = without_crosses(FeatureSpec.read(out.encoding))
     chosen_seed = config.seed if seed is None else seed
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
@@ -205,12 +205,12 @@ def without_crosses(spec: FeatureSpec) -> FeatureSpec:
 def search_space(
     config: Config, out: Artifacts, spec: FeatureSpec, columns: CrossColumns, seed: int
 ) -> SearchSpace:
-    """Raises DataError where no two of the columns can be crossed."""
+    """Raises NothingToCrossError where no two of the columns can be crossed."""
     allowed = allowed_pairs(columns, config)
     if not allowed.any():
         names = ", ".join(slot.name for slot in columns.slots)
-        raise DataError(f"no two of the columns {names or '(none)'} can be crossed; cross search needs two categorical "
-                        "or binned fields, or crosses.budget = 0")
+        raise NothingToCrossError(f"no two of the columns {names or '(none)'} can be crossed; cross search needs two "
+                                  "categorical or binned fields, or crosses.budget = 0")
     holdout = _part(config, out, spec, "holdout")
     return SearchSpace(columns=columns, folds=_folds(columns, holdout, seed), allowed=allowed)
 

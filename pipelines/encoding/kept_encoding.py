@@ -12,8 +12,8 @@ from contracts.artifacts import Artifacts
 from contracts.atomic_write import put_in_place
 from contracts.config.config import Config
 from contracts.errors import ConfigError
+from contracts.features import vocabulary
 from contracts.features.feature_spec import SPEC_FILE, FeatureSpec
-from contracts.features.vocabulary_writer import FOLDER
 
 
 def keep(source: Path, config: Config, out: Artifacts) -> FeatureSpec:
@@ -28,7 +28,7 @@ def keep(source: Path, config: Config, out: Artifacts) -> FeatureSpec:
     aside = out.encoding.with_name(f".{out.encoding.name}.staging")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    shutil.copytree(folder / FOLDER, aside / FOLDER)
+    vocabulary.copy_all(folder, aside)
     spec.write(aside)
     put_in_place(aside, out.encoding)
     return spec

@@ -72,7 +72,7 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     settings.write(build)
     spec.write(build)
     write_event_features(config, out, build)
-    shutil.copytree(out.encoding / vocabulary.FOLDER, build / vocabulary.FOLDER)
+    vocabulary.copy_all(out.encoding, build)
     report("ranker and parity")
     _rank_parts(out, build, settings, spec)
     metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings),

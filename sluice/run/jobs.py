@@ -14,7 +14,7 @@ from rich.console import Console
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, NothingToCrossError
 from contracts.summaries import summary
 from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.features import FeaturesSummary
@@ -240,8 +240,7 @@ def run_all(
     config: Config, data: str | Path | None, out: Artifacts, console: Console, seed: int | None = None,
     warm_start: WarmStartSource | None = None, resume: bool = False,
 ) -> RunSummary:
-    """Logs to bundle: features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle; `resume` takes
-    up the checkpoints of an earlier one."""
+    """Features ▶ crosses ▶ features with crosses ▶ pretrain ▶ train ▶ prerank ▶ bundle; `resume`: by checkpoints."""
     refuse_several("run")
     started = time.perf_counter()
     trained = run_to_models(config, data, out, console, seed, warm_start, resume=resume)
@@ -259,14 +258,15 @@ def run_to_models(
     features, leaks = run_features(config, data, out, console)
     crosses = None
     if config.crosses.budget:
-        crosses = run_crosses(config, out, console, seed, resume=resume)
-        features = summary.required(out.features, FeaturesSummary, "sluice features")
+        try:
+            crosses = run_crosses(config, out, console, seed, resume=resume)
+            features = summary.required(out.features, FeaturesSummary, "sluice features")
+        except NothingToCrossError as error:
+            console.print(f"The run goes on without crosses: {error}.", highlight=False, markup=False)
     pretrained = run_pretrain(config, out, console, seed)
     trained = run_train(config, out, console, seed, warm_start, resume)
-    return RunSummary(
-        name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained, models=trained.models,
-        ranker=trained.ranker, train=trained,
-    )
+    return RunSummary(name=config.name, features=features, leaks=leaks, crosses=crosses, pretrain=pretrained,
+                      models=trained.models, ranker=trained.ranker, train=trained)
 
 
 def run_to_bundle(

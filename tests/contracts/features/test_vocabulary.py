@@ -154,3 +154,11 @@ def test_a_mapped_vocabulary_travels_as_its_path(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "vocabularies")
     with pytest.raises(DataError, match=r"texts is not there .* every executor"):
         pickle.loads(sent["texts"])
+
+
+def test_all_are_copied_and_a_table_of_numbers_has_none(tmp_path):
+    numbers, keyed, copied = (tmp_path / name for name in ("numbers", "keyed", "copied"))
+    write(keyed, "codes", Vocabulary.of([3, 1], "int64"))
+    for source in (numbers, keyed):
+        vocabulary.copy_all(source, copied)
+    assert vocabulary.read_all(copied) == vocabulary.read_all(keyed)

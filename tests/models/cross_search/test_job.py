@@ -15,7 +15,7 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
-from contracts.errors import ConfigError, DataError, SluiceError
+from contracts.errors import ConfigError, NothingToCrossError, SluiceError
 from contracts.features import found_crosses
 from contracts.summaries.crosses import CrossesSummary
 from models.cross_search.job import OpenRivals, compare, compare_ahead, find_crosses
@@ -122,7 +122,7 @@ def test_nothing_to_cross_is_said(tmp_path: Path) -> None:
     out = world(tmp_path, pair_logit(0, 4))
     spec = crossed_spec()
     spec.model_copy(update={"fields": spec.fields[:1], "has_users": True}).write(out.encoding)
-    with pytest.raises(DataError, match="no two of the columns f0 can be crossed"):
+    with pytest.raises(NothingToCrossError, match="no two of the columns f0 can be crossed"):
         searched(config(), out)
 
 
