@@ -21,7 +21,7 @@ from sluice.init.table_sample import NO_TABLES, WHOLE_BYTES, TableSample, read_s
 from sluice.init.time_formats import UNNAMED
 
 Side = Literal["user", "item"]
-MOST_FILES = 30
+MOST_FILES, GLANCE = 30, 2000  # GLANCE: rows that tell whether a file is worth reading
 KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
 NEARLY = 0.8  # of its rows have keys of their own: meant as a row per key, unlike a log
 USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|profile|account|demographic", re.I)
@@ -56,7 +56,7 @@ class SideTable:
 
 
 def tables_beside(path: Path) -> list[Beside]:
-    """Tables in the folder of the log `path`, without the log; what cannot be read is none."""
+    """Tables in the folder of the log `path` that may be joined to it, without the log; what cannot be read is none."""
     found = []
     for other in sorted(path.absolute().parent.iterdir())[:MOST_FILES]:
         unpacked = Path(other.name.lower().removesuffix(".gz"))
@@ -65,11 +65,25 @@ def tables_beside(path: Path) -> list[Beside]:
         if other.name.startswith(".") or not 0 < other.stat().st_size <= WHOLE_BYTES:
             continue
         try:
+            if not _may_be_joined(other):
+                continue
             sample = read_sample(other, whole=True)
         except DataError:
             continue
         found.append(Beside(sample, typed_columns(sample)))
     return found
+
+
+def _may_be_joined(path: Path) -> bool:
+    """By its name, or a column of keys that hardly repeat, as far as some of its rows tell: another log has none, and
+    is not worth reading whole."""
+    if CLICKS.search(path.name):
+        return True
+    sample = read_sample(path)
+    step = -(-len(next(iter(sample.columns.values()))) // GLANCE)
+    some = dataclasses.replace(sample, columns={name: cells[::step] for name, cells in sample.columns.items()})
+    return any(column.type in ("integer", "text") and len(column.distinct) >= NEARLY * len(column.values)
+               for column in typed_columns(some))
 
 
 def clicks_beside(log: Sequence[Column], time: Column, tables: Sequence[Beside]) -> Clicks | None:

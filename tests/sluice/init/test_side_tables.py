@@ -99,6 +99,15 @@ def test_damaged_and_foreign_files_beside_the_log_are_no_tables(tmp_path: Path) 
     assert [table.stem for table in tables_beside(path)] == ["links.csv", "movies.csv"]
 
 
+def test_another_log_beside_is_not_worth_reading(tmp_path: Path) -> None:
+    path = named(tmp_path)
+    (tmp_path / "links.csv").unlink()
+    ratings(tmp_path / "ratings_of_may.csv", "userId,movieId,rating,timestamp\n", ",")
+    heights = (f"{row % 7},{RANDOM.normal()}" for row in range(ROWS))
+    (tmp_path / "heights.csv").write_text("kind,height\n" + "\n".join(heights) + "\n")
+    assert [table.stem for table in tables_beside(path)] == ["movies.csv"]
+
+
 def test_a_linked_log_has_the_tables_beside_the_link(tmp_path: Path) -> None:
     for place in ("kept", "here"):
         (tmp_path / place).mkdir()
