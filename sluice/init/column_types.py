@@ -250,6 +250,9 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
                 return time
             return Column(name, plain, "integer", [None if value is None else int(value) for value in values], read,
                           why=f"type {kind}, whole numbers", is_text=False)
+        time = _time_of_numbers(name, plain, values, quoted(name), "{:f}".format)
+        if time is not None:
+            return time
         number = f"CAST({quoted(name)} AS DOUBLE)" if types.is_decimal(kind) else copy
         return Column(name, plain, "number", values, number, why=f"type {kind}", is_text=False)
     if _is_string(kind):
@@ -260,13 +263,15 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
     return Column(name, plain, "other", values, None, why=f"type {kind}", is_text=False)
 
 
-def _time_of_numbers(name: str, plain: str, values: list[Any], read: str) -> Column | None:
-    """`read` is SQL of the whole number."""
-    time = time_expression(read, plain, [str(int(value)) for value in values if value is not None], True)
+def _time_of_numbers(
+    name: str, plain: str, values: list[Any], read: str, write: Callable[[Any], str] = lambda value: str(int(value))
+) -> Column | None:
+    """`read` is SQL of the number, `write` its digits."""
+    time = time_expression(read, plain, [write(value) for value in values if value is not None], True)
     if time is None:
         return None
     return Column(name, plain, "time", values, time.expression, why=time.why, is_text=False,
-                  moment=lambda value: time.read(str(int(value))), clock=time.clock)
+                  moment=lambda value: time.read(write(value)), clock=time.clock)
 
 
 def _whole(values: list[Any]) -> bool:

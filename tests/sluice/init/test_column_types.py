@@ -71,6 +71,18 @@ def test_whole_floats_of_parquet_may_be_times(tmp_path: Path) -> None:
     assert found.moment(found.values[0]) == 1767600000
 
 
+def test_floats_of_parquet_may_be_times_with_a_fraction(spark: SparkSession, tmp_path: Path) -> None:
+    moments = [1767600000.25, None, 1767700000.5]
+    table = pa.table({"ts": moments, "price": moments, "b": ["x", "y", "z"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    found, price, _ = typed_columns(read_sample(tmp_path / "t.parquet"))
+    assert (found.type, found.clock, price.type) == ("time", True, "number")
+    assert found.moment is not None
+    assert found.moment(found.values[0]) == 1767600000.25
+    read = spark.read.parquet(str(tmp_path / "t.parquet")).selectExpr(f"unix_millis({found.expression}) AS ms")
+    assert [row.ms for row in read.collect()] == [1767600000250, None, 1767700000500]
+
+
 def test_a_few_words_among_numbers_count_as_missing(tmp_path: Path) -> None:
     cells = [str(number) for number in range(99)] + ["unknown"]
     found = text_columns(tmp_path, it=cells, other=["a"] * 100)["it"]
