@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from contracts.errors import DataError
-from sluice.init.column_types import Column, quoted
+from sluice.init.column_types import Column, missing, quoted
 from sluice.init.table_sample import TableSample
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
@@ -29,6 +29,7 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<>": operator.ne,
     ">": operator.gt, "<": operator.lt}
 HOUR, SOON = 3600, 0.99
+SOME = 0.5  # of rows that tell a label: of fewer it is none
 OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
 CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
 
@@ -109,6 +110,7 @@ def guess_label(
         return _threshold(ratings[0])
     if clicks is not None:
         return _clicked(columns, clicks)
+    _check_in_every_row(columns)
     ends = [column for column in two if column in (columns[-1], columns[0])]
     if takes is not None:
         _check_both_classes(column for column in columns if str(next(iter(column.distinct), "")).lower() not in YES)
@@ -117,13 +119,14 @@ def guess_label(
         place = "last" if ends[-1] is columns[-1] else "first"
         others = [column for column in two if column is not ends[-1]]
         return _binary(ends[-1], f"the {place} column, with two values{_instead(others)}")
+    _check_two_values(columns)
     if len(two) == 1:
         return _binary(two[0], "the only column with two values")
-    _check_named(columns)
-    example = CURE.format(column=quoted(next((c.plain for c in columns if c.type == "integer"), columns[-1].plain)))
+    _check_both_classes(columns)
     if two:
         raise DataError(f"several columns have two values ({', '.join(c.name for c in two)}) and none is named like a "
-                        f"label; {example}")
+                        f"label; say which, as in --label {two[-1].plain}")
+    example = CURE.format(column=quoted(next((c.plain for c in columns if c.type == "integer"), columns[-1].plain)))
     raise DataError("there is no label: no column has exactly two values, none is named like a rating, and no table of "
                     f"clicks lies beside with times and a key of the rows ([label.clicks]); {example}")
 
@@ -145,9 +148,18 @@ def _check_both_classes(columns: Iterable[Column]) -> None:
                             "out of the file where it is no label, or say what is, with --label")
 
 
-def _check_named(columns: Sequence[Column]) -> None:
-    """Raises DataError on a column that is named like a label and is none."""
-    _check_both_classes(columns)
+def _check_in_every_row(columns: Iterable[Column]) -> None:
+    """Raises DataError on a column that is named like a label, has two values, and is missing now and then."""
+    for column in columns:
+        if NAMES.match(column.plain) and len(column.distinct) == 2 and len(column.known) >= SOME * len(column.values):
+            name, positive = quoted(column.plain), _literal(max(column.distinct, key=str))
+            raise DataError(f"{column.name} is named like a label and has two values{missing(column)}: such rows are "
+                            "neither positive nor negative. Take them out of the file, or say what counts, as in "
+                            f"--label \"{name} IS NOT NULL AND {name} = {positive}\", by which they are negative")
+
+
+def _check_two_values(columns: Sequence[Column]) -> None:
+    """Raises DataError on a column that is named like a label and has more values."""
     for column in columns:
         values = sorted(map(str, column.distinct))
         if NAMES.match(column.plain) and 2 < len(values) <= MOST_RATINGS:

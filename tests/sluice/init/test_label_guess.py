@@ -54,12 +54,22 @@ def test_the_rate_is_that_of_the_positive() -> None:
     [
         ([NUMBERS, column("shop", [1, 2, 3])], "there is no label"),
         ([NUMBERS, TWO, OTHER, NUMBERS], "several columns have two values"),
-        ([NUMBERS, column("y", [1, 0, None, None]), column("shop", [1, 2, 3, 4])], "there is no label"),
+        ([NUMBERS, TWO, OTHER, NUMBERS], "as in --label switch"),
+        ([NUMBERS, column("y", [1, 0, None, None]), column("shop", [1, 2, 3, 4])],
+         "y is named like a label and has two values, 2 rows .*: such rows are neither .* NOT NULL AND y = 1"),
+        ([NUMBERS, TWO, column("y", [1, 2, 3, 4, 5] * 4)], "y is named like a label and has 5 values"),
     ],
 )
 def test_without_a_label_the_sentence_says_how_to_name_one(columns: list[Column], sentence: str) -> None:
-    with pytest.raises(DataError, match=f"{sentence}.*--label"):
+    with pytest.raises(DataError, match=sentence) as error:
         guess_label(columns, None)
+    assert "--label" in str(error.value)
+
+
+def test_a_log_of_what_users_took_is_not_made_of_a_label_that_is_missing_now_and_then() -> None:
+    user, item = column("user", [1, 2] * 10), column("item", list(range(20)))
+    with pytest.raises(DataError, match="clicked is named like a label and has two values, 1 row"):
+        guess_label([user, item, column("clicked", [0, 1] * 9 + [0, None])], None, (user, item))
 
 
 def test_a_label_of_one_class_is_refused_beside_users_and_items_unless_it_says_yes() -> None:
