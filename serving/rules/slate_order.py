@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from serving.bundle.filter_column import as_text
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import Candidates
 from serving.rules.rules import ActiveRules
@@ -66,7 +67,7 @@ def _values(name: str, candidates: Candidates, bundle: LoadedBundle) -> list[str
     found = bundle.filters[name].values_of(np.where(rows < given.first, rows, 0))
     for where, which in zip(*(part.tolist() for part in given.places(rows)), strict=True):
         told = given.described[which].get(name)
-        found[where] = None if told is None or isinstance(told, tuple | float) else str(told)
+        found[where] = None if told is None or isinstance(told, tuple | float) else as_text(told)
     return found
 
 

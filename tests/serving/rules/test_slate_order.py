@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.config.rules import Rule
+from contracts.features.encoding import Encoded
+from serving.bundle.filter_column import from_raw
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.candidates import PIN, Candidates
-from serving.rules.slate_order import NOBODY, Cap, Room, fill
+from serving.request.given_items import GivenItems
+from serving.rules.rules import ActiveRule, ActiveRules
+from serving.rules.slate_order import NOBODY, Cap, Room, caps_of, fill
 
 CANDIDATES = st.lists(st.tuples(st.sampled_from(["a", "b", "c", None]), st.sampled_from([0, 0, 0, 0, 1, 2, 9])),
                       max_size=20)
@@ -66,3 +73,15 @@ def test_the_runner_up_is_who_comes_when_the_winner_is_gone(
         without = fill(others, candidates, Room([Cap(values, most)]), slots).order.tolist()
         assert without[:slot] == order.tolist()[:slot]
         assert (without[slot] if len(without) > slot else NOBODY) == runner
+
+
+def test_a_flag_of_an_item_that_the_request_describes_is_the_value_that_others_have(loaded: LoadedBundle) -> None:
+    """Else a cap on a flag would let twice as many in."""
+    items = len(loaded.items)
+    bundle = replace(loaded, filters={"sponsored": from_raw([True] * items, "sponsored")})
+    described = GivenItems(first=items, keys=("own",), described=({"sponsored": True},),
+                           inputs=Encoded(np.zeros((1, 1), dtype=np.int32), np.zeros((1, 1), dtype=np.float32)),
+                           vectors=np.zeros((1, 1)), bids=np.ones(1))
+    candidates = Candidates(np.array([0, items]), np.zeros(2, dtype=np.int8), {}, given=described)
+    active = ActiveRules(caps=(ActiveRule(0, Rule(name="few", cap="sponsored", most=1), None),))
+    assert caps_of(active, candidates, bundle) == [Cap(["true", "true"], 1)]
