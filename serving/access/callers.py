@@ -81,11 +81,12 @@ class _Issuer:
             claims = self._jwt.decode(
                 token, self._key, algorithms=list(settings.algorithms), issuer=settings.issuer,
                 audience=settings.audience, leeway=LEEWAY, options={"require": ["exp", "sub"]})
+            ends = float(claims["exp"]) + LEEWAY
         except self._jwt.ExpiredSignatureError:
             raise UnknownCaller("the token has expired; get a new one") from None
-        except (self._jwt.PyJWTError, ValueError, TypeError):
+        except (self._jwt.PyJWTError, ValueError, TypeError, OverflowError):
             raise UnknownCaller("the token is not one of the issuer's for this server") from None
-        return Caller(short(str(claims["sub"])), _roles(claims.get(settings.roles_claim)), claims["exp"] + LEEWAY)
+        return Caller(short(str(claims["sub"])), _roles(claims.get(settings.roles_claim)), ends)
 
 
 def _roles(claim: Any) -> frozenset[Role]:
