@@ -17,6 +17,7 @@ spreads over all. Linux only.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import socket
@@ -47,7 +48,7 @@ FRAME = 10  # the register of the stack
 def reserved(host: str, port: int) -> Iterator[int]:
     """Keeps a port for this process and its children, without listening; port 0 picks a free one. Yields the port.
 
-    Raises SluiceError when somebody listens on it already, or this is no Linux.
+    Raises SluiceError when somebody listens on it already, the host is not this machine's, or this is no Linux.
     """
     if not OPEN_FILES.exists():
         raise SluiceError("a port can be shared and handed over on Linux alone; serve a folder with --workers 1")
@@ -62,8 +63,9 @@ def reserved(host: str, port: int) -> Iterator[int]:
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             held.bind((host, port))
         except OSError as error:
-            raise SluiceError(f"port {port} on {host} cannot be had ({error.strerror}), perhaps it is taken by another "
-                              "`sluice serve`; stop it or give --port") from None
+            cure = ("perhaps it is taken by another `sluice serve`; stop it or give --port"
+                    if error.errno == errno.EADDRINUSE else "give --host an address of this machine, or another --port")
+            raise SluiceError(f"port {port} on {host} cannot be had ({error.strerror}); {cure}") from None
         yield port
 
 

@@ -79,9 +79,9 @@ def targets(host: str, doors: Doors, own: str, other: str) -> Targets:
 @contextmanager
 def compared(bundle: str | None) -> Iterator[str]:
     """HOST:PORT of who serves what is compared with, "" for none; a folder is served as long, by a process of its own.
-    Raises SluiceError where that does not start."""
+    Raises SluiceError where that does not start, ConfigError for what is neither."""
     if bundle is None or not Path(bundle).exists():
-        warn_of_other(bundle or "")
+        check_other(bundle or "")
         yield bundle or ""
         return
     from serving.metrics.own_folder import own_folder
@@ -95,10 +95,16 @@ def compared(bundle: str | None) -> Iterator[str]:
             server.stop()
 
 
-def warn_of_other(target: str) -> None:
+def check_other(target: str) -> None:
+    """Warns of one on another machine. Raises ConfigError for what is no HOST:PORT."""
     from serving.access.doors import is_loopback
 
-    if target and not is_loopback(target.rpartition(":")[0]):
+    if not target:
+        return
+    host, _, port = target.rpartition(":")
+    if not (host and port.isdecimal()):
+        raise ConfigError(f"--compare {target!r} is neither there, as a bundle's folder would be, nor HOST:PORT")
+    if not is_loopback(host):
         log.warning(
             "THE CONSOLE ASKS %s IN PLAIN TEXT: users and contexts typed there can be read on the way; the token is "
             "left out, so a server there that asks for one refuses", target)

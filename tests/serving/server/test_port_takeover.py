@@ -158,12 +158,18 @@ def test_when_one_closes_the_last_takes_its_number():
         close([*callers, *got, second, third])
 
 
+def test_where_the_host_is_not_this_machines_another_one_is_asked_for():
+    with pytest.raises(SluiceError, match="give --host an address of this machine"), reserved("192.0.2.1", 0):
+        pass
+
+
 def test_a_port_somebody_listens_on_cannot_be_reserved():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(SluiceError, match=f"port {port} on 127.0.0.1 cannot be had"), reserved("127.0.0.1", port):
+        with pytest.raises(SluiceError, match=f"port {port} on 127.0.0.1 cannot be had .*; perhaps it is taken"), (
+                reserved("127.0.0.1", port)):
             pass
 
 

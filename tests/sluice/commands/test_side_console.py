@@ -55,6 +55,12 @@ def test_another_machine_that_the_console_asks_is_said_loudly(target, loud, capl
     assert ("THE CONSOLE ASKS 10.0.0.5:7 IN PLAIN TEXT" in caplog.text) == loud
 
 
+@pytest.mark.parametrize("target", ["out/no such bundle", "10.0.0.5", ":7", "10.0.0.5:grpc"])
+def test_what_is_neither_a_folder_nor_an_address_is_not_compared_with(target):
+    with pytest.raises(ConfigError, match=f"--compare {target!r} is neither there"), compared(target):
+        pass
+
+
 def test_the_registry_of_the_environment_is_no_word_of_a_command(monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://user:secret@host/name")
     assert not any("secret" in word for word in records_command(Path("out"), None))
