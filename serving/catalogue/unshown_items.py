@@ -44,7 +44,7 @@ class UnshownItems:
         item, why = next(reversed(self._why.items()), ("", ""))
         self.state = UnshownState(count, short(f"{shown(item)}: {why}", 300) if count else "")
         if count >= max(2 * self._told, 1):
-            log.error("%d items cannot be shown as they are described; the last is %s", count, self.state.last)
+            log.error("items that cannot be shown as they are described: %d, the last %s", count, self.state.last)
             self._told = count
         elif not count:
             self._told = 0
