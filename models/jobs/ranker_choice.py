@@ -3,8 +3,12 @@
     gain = AUC(best network) - AUC(popularity) on the validation window; its standard error by the bootstrap over users
            and items, which all rows of one of them speak for together; items that training did not know, which share
            an id, are a unit each row
+    lead = AUC(best network) - AUC(a simpler one); its standard error by the bootstrap over users, rows without users
 
-A network that gains no more than its standard error is not served: what knows less cannot be wrong about more.
+A network that gains no more than its standard error is not served: what knows less cannot be wrong about more. One that
+leads a simpler one by no more than its standard error is served all the same, and the reason names the simplest such:
+what AUC on the rows that were shown does not tell apart may differ in what it would show, and how much of a request's
+time that is worth is the user's matter.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from contracts.summaries.train import RankerSummary
 from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
 from models.jobs.training_task import TrainingTask
 from models.layers.embedding import item_slot
+from models.networks import registry
 
 TRIVIAL = "popularity"
 TWINS = ("din", "din_sequence")  # of the DNN, where no field is a sequence
@@ -31,7 +36,7 @@ DRAWS, ROWS = 100, 200_000  # of the bootstrap; of a larger window every n-th ro
 
 
 class Choice(NamedTuple):
-    """`reason` is one sentence."""
+    """`reason` is a sentence, or two."""
 
     ranker: str
     reason: str
@@ -62,14 +67,26 @@ def choose_ranker(task: TrainingTask, models: Mapping[str, RankerSummary]) -> Ch
     if set(models) == {TRIVIAL}:
         return Choice(TRIVIAL, f"{TRIVIAL} is served: nothing else was trained.")
     best = best_network(models)
-    if TRIVIAL not in models:
-        return Choice(best, f"{best} is served: its validation AUC, {models[best].validation_auc:.4f}, is the highest.")
-    gain = _gain(task, best)
-    worth = (f"validation AUC {models[best].validation_auc:.4f}, {gain.value:+.4f} ± {gain.standard_error:.4f} "
-             f"against {TRIVIAL}'s {models[TRIVIAL].validation_auc:.4f}")
-    if gain.value > gain.standard_error:
-        return Choice(best, f"{best} is served: the best on validation ({worth}).")
-    return Choice(TRIVIAL, f"{TRIVIAL} is served: the best network, {best}, gains no more than chance gives ({worth}).")
+    worth = f"validation AUC {models[best].validation_auc:.4f}"
+    if TRIVIAL in models:
+        gain = _lead(task, best, TRIVIAL, of_items=True)
+        worth += (f", {gain.value:+.4f} ± {gain.standard_error:.4f} against {TRIVIAL}'s "
+                  f"{models[TRIVIAL].validation_auc:.4f}")
+        if gain.value <= gain.standard_error:
+            return Choice(
+                TRIVIAL, f"{TRIVIAL} is served: the best network, {best}, gains no more than chance gives ({worth}).")
+    return Choice(best, f"{best} is served: the best on validation ({worth}).{_level(task, models, best)}")
+
+
+def _level(task: TrainingTask, models: Mapping[str, RankerSummary], best: str) -> str:
+    """A further sentence where a simpler network is as good for all that chance tells; else nothing."""
+    for name in registry.names()[: registry.names().index(best)]:
+        if name in models and name != TRIVIAL:
+            lead = _lead(task, best, name, of_items=False)
+            if lead.value <= lead.standard_error:
+                return (f" {name}, which is simpler, is level with it ({lead.value:.4f} ± {lead.standard_error:.4f} "
+                        f"behind): train.ranker = \"{name}\" serves it.")
+    return ""
 
 
 def best_network(models: Mapping[str, RankerSummary]) -> str:
@@ -77,14 +94,15 @@ def best_network(models: Mapping[str, RankerSummary]) -> str:
     return max((name for name in models if name != TRIVIAL), key=lambda name: models[name].validation_auc)
 
 
-def _gain(task: TrainingTask, name: str) -> Bootstrap:
+def _lead(task: TrainingTask, name: str, other: str, *, of_items: bool) -> Bootstrap:
+    """AUC of one model less that of another on the validation window; `of_items`: items are drawn, too."""
     validation = task.examples("validation")
     step = -(-validation.rows // ROWS)
     labels = validation.column(LABEL)[::step]
     users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
-    slot = item_slot(task.spec)
+    slot = item_slot(task.spec) if of_items else None
     items = None if slot is None else _units(validation.column(slot.name)[::step])
-    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, TRIVIAL))
+    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, other))
     return auc_bootstrap(labels, ours, users, items=items, baseline=theirs, draws=DRAWS, seed=task.seed)
 
 

@@ -1,4 +1,4 @@
-"""Ranking networks by name."""
+"""Ranking networks by name, the simplest first."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _BUILDERS: dict[str, Callable[[FeatureSpec, Train], nn.Module]] = {
     "factorisation_machine": lambda spec, s: FactorisationMachine(spec, s.embedding_dim, s.numbers),
     "dnn": lambda spec, s: Dnn(*_deep(spec, s), s.numbers),
     "dcn_v2": lambda spec, s: DcnV2(*_deep(spec, s), *_crossed(s), s.numbers),
+    "din": lambda spec, s: Din(*_deep(spec, s), numbers=s.numbers),
     "gdcn": lambda spec, s: Gdcn(*_deep(spec, s), *_crossed(s), s.numbers),
     "deep_fm": lambda spec, s: DeepFm(*_deep(spec, s), s.numbers),
     "final_mlp": lambda spec, s: FinalMlp(*_deep(spec, s), s.numbers),
     "final_net": lambda spec, s: FinalNet(*_deep(spec, s), s.numbers),
     "wukong": lambda spec, s: Wukong(*_deep(spec, s), s.wukong_layers, s.wukong_vectors, s.numbers),
     "fives": lambda spec, s: Fives(*_deep(spec, s), s.edge_layers, numbers=s.numbers),
-    "din": lambda spec, s: Din(*_deep(spec, s), numbers=s.numbers),
     "din_sequence": lambda spec, s: Din(*_deep(spec, s), blocks=1, numbers=s.numbers),
 }
 
@@ -48,7 +48,7 @@ def _crossed(settings: Train) -> tuple[int, int, bool]:
 
 
 def names() -> tuple[str, ...]:
-    """Every ranker that `train.models` may name."""
+    """Every ranker that `train.models` may name, the simplest first."""
     return tuple(_BUILDERS)
 
 

@@ -51,14 +51,10 @@ def _difference(best: RankerSummary, other: RankerSummary) -> str:
 def _next(
     run: RunSummary, best: RankerSummary, models: Mapping[str, RankerSummary], config: str, out: str
 ) -> Iterator[str]:
-    linear = models.get(TRIVIAL[1])
     if run.leaks is not None and run.leaks.suspected:
         yield f"First look at what may know the label: {', '.join(run.leaks.suspected)} (leak check, in the report)."
     if best.auc - CHANCE < 2 * best.auc_standard_error:
         yield "It knows no more than chance: is the label what you mean, and are the fields known before it?"
-    elif linear is not None and run.ranker not in TRIVIAL and best.auc - linear.auc < best.auc_standard_error:
-        yield (f"Logistic regression is as good for all that chance tells: train.models = [\"{TRIVIAL[0]}\", "
-               f"\"{TRIVIAL[1]}\"] serves it faster; more rows, or fields that it lacks, are worth more than layers.")
     gaining = [name for name, model in models.items() if model.best_epoch == model.epochs > 1]
     if gaining:
         yield (f"Still gaining in the last epoch: {', '.join(gaining)}; train.epochs above "

@@ -83,6 +83,22 @@ def test_a_configured_ranker_is_served_whatever_it_reaches(make_task: Any, auc: 
     assert choose_ranker(*task_with(make_task, auc, noise, ranker="dnn")).ranker == "dnn"
 
 
+def test_a_simpler_network_that_is_level_with_the_best_is_named(make_task: Any, auc: Any) -> None:
+    task, models = task_with(make_task, auc, {"popularity": 3.0, "logistic_regression": 2.0, "dnn": 0.5})
+    labels, best = task.examples("validation").column("_label"), models["dnn"].validation_auc + 1e-6
+    for apart, named in ((0.01, True), (0.5, False)):
+        level = np.load(task.out.model("dnn") / VALIDATION_LOGITS)
+        level = level + apart * (labels if not named else np.random.default_rng(9).normal(0, 1, len(level)))
+        task.out.model("dcn_v2").mkdir(parents=True, exist_ok=True)
+        save_array(task.out.model("dcn_v2") / VALIDATION_LOGITS, level)
+        models["dcn_v2"] = Figures(best)
+        choice = choose_ranker(task, models)
+        assert choice.ranker == "dcn_v2"
+        assert choice.reason.startswith("dcn_v2 is served: the best on validation (validation AUC 0.")
+        assert ("dnn, which is simpler, is level with it" in choice.reason) is named
+        assert ('train.ranker = "dnn" serves it.' in choice.reason) is named
+
+
 def test_without_popularity_the_best_is_served(make_task: Any, auc: Any) -> None:
     assert choose_ranker(*task_with(make_task, auc, {"logistic_regression": 2.0, "dnn": 1.0})).ranker == "dnn"
 
