@@ -50,13 +50,14 @@ class BundleSearch:
 
     def take(self) -> ServedBundle | None:
         found, self._found = self._found, None
-        return None if found is None or self._is_refused(found.version) else found
+        return None if found is None or self.is_refused(found.version) else found
 
     def refuse(self, version: str) -> None:
         """Not to be found again for a while."""
         self._refused[version] = time.monotonic() + RETRY_SECONDS
 
-    def _is_refused(self, version: str) -> bool:
+    def is_refused(self, version: str) -> bool:
+        """For now."""
         return time.monotonic() < self._refused.get(version, 0.0)
 
     def _look(self, served: str) -> None:
@@ -65,7 +66,7 @@ class BundleSearch:
         version, error = None, None
         try:
             version = self._source.latest()
-            if version is None or version == served or self._is_refused(version):
+            if version is None or version == served or self.is_refused(version):
                 self._found = None
             elif self._found is None or self._found.version != version:
                 self._found = None

@@ -175,7 +175,8 @@ class Supervisor:
             self._coming = None
             coming.kill()
         elif coming.serving:
-            self._before = ServedBundle(version=current.version, folder=current.folder)
+            refused = self._search.is_refused(current.version)  # it is what was rolled back: there is no way back to it
+            self._before = None if refused else ServedBundle(version=current.version, folder=current.folder)
             self._coming = None
             self._replace(current, coming)
 

@@ -22,6 +22,7 @@ from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, R
 from serving.replay import response_history
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
+from serving.workers.supervisor import PROBATION_DEATHS
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
 from tests.serving.balancer.running_balancer import needs_haproxy
@@ -257,12 +258,14 @@ def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platfor
 
 
 @pytest.mark.slow
-def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform):
-    """And is not taken up again, though the alias still names it."""
+@pytest.mark.parametrize("left", [False, True])  # by its callers is the bundle before, and has to be loaded again
+def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform, left):
+    """And is not taken up again, though the alias still names it, nor where those of the bundle before die as well."""
     server = platform.start()
     before, fresh = platform.good
     platform.registry.point(fresh, CHAMPION)
     until(lambda: answers_with(server, fresh.version))
+    until(lambda: not left or f"{before.version} {GONE}" in platform.log.read_text())
 
     def killed() -> bool:
         for pid in workers(server):
@@ -276,7 +279,12 @@ def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform):
     until(lambda: f"{fresh.version} {GONE}" in platform.log.read_text())
     time.sleep(1)
     assert platform.log.read_text().count(f"loading {fresh.version}") == 1
-    assert version_of(server) == before.version
+    for _ in range(PROBATION_DEATHS):
+        [served] = workers(server)
+        os.kill(served, signal.SIGKILL)
+        until(lambda served=served: workers(server) not in ([], [served]))
+    until(lambda: answers_with(server, before.version))
+    assert f"the workers of {before.version} keep dying" not in platform.log.read_text()
     assert server.stop() == 0
     shutil.rmtree(platform.answers)
 
