@@ -129,12 +129,6 @@ def test_a_benchmark_has_a_help_of_its_own_and_so_has_the_command(capfd):
     assert "Usage: sluice bench" in sluice("bench", "--help").stdout
 
 
-def test_the_package_is_the_command():
-    done = subprocess.run([sys.executable, "-m", "sluice", "--version"], capture_output=True, text=True)
-    assert done.returncode == 0
-    assert done.stdout == sluice("--version").stdout
-
-
 def test_every_benchmark_that_is_offered_is_a_file_that_starts():
     found = benchmarks()
     assert "funnel" in found
