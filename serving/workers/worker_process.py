@@ -54,7 +54,8 @@ class WorkerProcess:
         return self.refused or f"its process ended with {self._process.returncode}; see the log above"
 
     def listen(self) -> None:
-        self.told_to_listen = True
+        """Until then a loaded one has nothing to say, so that its silence counts from here."""
+        self.told_to_listen, self.heard = True, time.monotonic()
         self._tell(WorkerOrder(listen=True))
 
     def select(self, numbers: tuple[int, ...], first: tuple[int, ...] = ()) -> None:

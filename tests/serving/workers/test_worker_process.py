@@ -29,3 +29,15 @@ def test_one_that_loads_can_be_killed(bundle_folder: Path) -> None:
     assert not worker.ready
     assert worker.kill() < 0
     assert not worker.alive
+
+
+def test_while_it_waited_to_listen_it_was_not_silent(bundle_folder: Path) -> None:
+    worker = started(bundle_folder)
+    end = time.monotonic() + 60
+    while not worker.loaded and time.monotonic() < end:
+        time.sleep(0.05)
+    told = time.monotonic()
+    assert worker.heard < told
+    worker.listen()
+    assert worker.heard >= told
+    worker.kill()
