@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +17,7 @@ from serving.access.caller_name import Who, caller_name
 from serving.batches.batch_turns import BatchTurns
 from serving.batches.places import NoPlace
 from serving.batches.sized_server import BatchBounds, SizedServer
+from serving.batches.trouble import Trouble
 from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.requests import Asked, ChangeReader, Message
 from serving.item_counters.counter_state import NO_COUNTERS, CounterState
@@ -27,7 +27,6 @@ from serving.request.message_bounds import largest_message
 from serving.request.timed_read import TimedServer
 
 NOT_KEPT = "this server keeps no changes of items; start it with `sluice serve --fresh DIR`"
-log = logging.getLogger("sluice.serving")
 Batch = list[Asked]
 
 
@@ -42,7 +41,8 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
     ) -> None:
         self._catalogue, self._counters, self._who = catalogue, counters, who or caller_name(None)
         self._reader = None if catalogue is None else ChangeReader(catalogue.bundle)
-        self._failing = False
+        self._trouble = Trouble("changes of items cannot be stored (%s); their senders are told, until they can",
+                                "changes of items are stored again")
         self._bounds = BatchBounds(
             largest=largest_message(serve), entries=serve.max_candidates, setting="max_candidates")
         self._turns = BatchTurns() if catalogue is None else BatchTurns(within=catalogue.turn)
@@ -90,21 +90,14 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         except NoPlace as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except sqlite3.Error as error:
-            self._say(short(str(error)))
+            self._trouble.say(short(str(error)))
             await context.abort(grpc.StatusCode.UNAVAILABLE, f"the changes cannot be stored ({short(str(error))}) "
                                                              "and none was; send them again")
         else:
-            self._say("")
+            self._trouble.say("")
             return stored
         raise AssertionError("abort raises")
 
-    def _say(self, failure: str) -> None:
-        """Once a change: a disk that is full fails every batch."""
-        if failure and not self._failing:
-            log.error("changes of items cannot be stored (%s); their senders are told, until they can", failure)
-        elif self._failing and not failure:
-            log.info("changes of items are stored again")
-        self._failing = bool(failure)
 
     def _recorded(self, asked: Batch) -> pb.ChangeResponse:
         """Raises sqlite3.Error."""

@@ -18,6 +18,7 @@ from contracts.features.event_clock import SECOND
 from contracts.shown import short
 from contracts.thread_name import name_thread
 from serving.batches.places import NoPlace, Places
+from serving.batches.trouble import Trouble
 from serving.events.event import Event
 from serving.events.event_store import Clock, EventStore, Recorded
 
@@ -63,7 +64,9 @@ class EventRecorder:
         self._batches, self._busy = list[Batch](), False
         self._waiting = Places(most, "events wait for the disk", AGAIN)
         self._bytes = Places(MOST_BYTES, "bytes of events wait for the disk", AGAIN)
-        self._store, self._set_back, self._failing = self._thread.submit(opened).result(), False, False
+        self._store, self._set_back = self._thread.submit(opened).result(), False
+        self._disk = Trouble("events cannot be stored (%s); their senders are told, until they can",
+                             "events are stored again")
 
     async def record(self, events: Sequence[Event], size: int = 0, who: str = "") -> Recorded:
         """Once they are on the disk, and known to whoever asks; `size` in bytes. Where the clock was ahead before, they
@@ -113,23 +116,16 @@ class EventRecorder:
             try:
                 found = self._store.record([batch.events for batch in batches])
             except Exception as error:  # whoever waits is told, and the next batch is taken
-                self._say_of_disk(short(str(error)) or type(error).__name__)
+                self._disk.say(short(str(error)) or type(error).__name__)
                 why = NotKept(f"the events could not be written ({short(str(error))}); none is kept: send them again")
                 for batch in batches:
                     _settle(batch, why)
             else:
-                self._say_of_disk("")
+                self._disk.say("")
                 self._told([kind.name.lower() for recorded in found for kind in recorded.kinds])
                 for batch, recorded in zip(batches, found, strict=True):
                     _settle(batch, recorded)
 
-    def _say_of_disk(self, failure: str) -> None:
-        """Once a change."""
-        if failure and not self._failing:
-            log.error("events cannot be stored (%s); their senders are told, until they can", failure)
-        elif self._failing and not failure:
-            log.info("events are stored again")
-        self._failing = bool(failure)
 
     def _taken(self) -> list[Batch]:
         with self._lock:

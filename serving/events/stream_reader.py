@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import fcntl
-import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from contracts.shown import short
 from contracts.thread_name import name_thread
+from serving.batches.trouble import Trouble
 from serving.events.event_stream import EventStream
 
 LOCK = ".stream"
 WAIT_SECONDS = 0.5  # for events, and for a word to stop
 PAUSE_SECONDS = 1.0  # after a failure, and between looks whether it is this process's turn
-log = logging.getLogger("sluice.serving")
 
 
 class StreamReader:
@@ -23,7 +22,8 @@ class StreamReader:
 
     def __init__(self, opened: Callable[[], tuple[EventStream, Callable[[], None]]], folder: Path) -> None:
         self._opened, self._path, self._stop = opened, folder / LOCK, threading.Event()
-        self._failing = False
+        self._trouble = Trouble("the stream of events cannot be read (%s); it is tried again, and nothing is lost",
+                                "the stream of events is read again")
         self._thread = threading.Thread(target=self._wait_for_turn, name="stream", daemon=True)
         self._thread.start()
 
@@ -59,18 +59,11 @@ class StreamReader:
                 except Exception as error:  # whatever it was, the same events are read again
                     self._failed(error)
                 else:
-                    self._say("")
+                    self._trouble.say("")
         finally:
             end()
 
     def _failed(self, error: Exception) -> None:
-        self._say(short(str(error)) or type(error).__name__)
+        self._trouble.say(short(str(error)) or type(error).__name__)
         self._stop.wait(PAUSE_SECONDS)
 
-    def _say(self, failure: str) -> None:
-        """Once a change."""
-        if failure and not self._failing:
-            log.error("the stream of events cannot be read (%s); it is tried again, and nothing is lost", failure)
-        elif self._failing and not failure:
-            log.info("the stream of events is read again")
-        self._failing = bool(failure)
