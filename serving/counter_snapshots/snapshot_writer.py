@@ -72,7 +72,9 @@ class SnapshotWriter:
         name_thread()
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY)
-        while not self._stop.wait(LOOK_SECONDS):
+        stopping = False
+        while not stopping:
+            stopping = self._stop.wait(LOOK_SECONDS)  # then once more: it may be nobody's turn yet
             try:
                 self._write_in_turn()
             except Exception as error:  # a disk that is full: the next try may succeed

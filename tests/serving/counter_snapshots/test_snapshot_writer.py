@@ -101,6 +101,19 @@ def test_a_stop_keeps_what_is_new_by_the_one_whose_turn_it_is(
     assert [folder.seen for folder in folders] == [[3], [], [], [4]]
 
 
+def test_a_stop_before_anybody_s_turn_keeps_what_is_counted(host: Host, tmp_path: Path) -> None:
+    """A server that is stopped within a second of its start; of several workers one writes."""
+    host.show("i01", 3)
+    host.catch_up()
+    folders = [Kept(tmp_path), Kept(tmp_path)]
+    writers = [SnapshotWriter(host.follower, folder) for folder in folders]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.close()
+    assert [seen for folder in folders for seen in folder.seen] == [3]
+
+
 def test_what_was_kept_by_other_definitions_is_kept_by_these(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
