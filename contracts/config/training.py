@@ -129,7 +129,8 @@ class PairRates(Section):
     """Pair rates: the click rate of pairs of values, known before training begins, as inputs of every ranker.
 
     A pair names two fields of one value or several (numeric ones by their bins, as in price#10). Without `pairs` no
-    ranker reads a rate: beside a training window of some days rates of a shorter statistics window gain nothing.
+    ranker reads a rate: beside a training window of some days rates of a shorter statistics window gain nothing. With
+    `pairs` the run judges on validation whether they pay, and leaves them out where they do not.
     """
 
     pairs: tuple[tuple[str, str], ...] = Field((), description="of fields")
@@ -150,6 +151,9 @@ class PairRates(Section):
     weight_decay: float = Field(1e-2, ge=0)
     fine_tune: bool = Field(False, description="train the vectors and heads on with the ranker")
     initialise_embeddings: bool = Field(False, description="start the rankers' embeddings at the vectors")
+    judge: bool = Field(
+        True, description="leave them all out unless a DNN trained with them gains on one without, on validation"
+    )
 
 
 class Crosses(Section):

@@ -53,9 +53,33 @@ class PretrainFigures(Record):
     validation_loss: float | None = None
 
 
+class PairRateJudgement(Record):
+    """Validation AUCs of one ranker trained with the pair rates and without; they are read where they `pays`. `digest`
+    changes with whatever the judgement depends on."""
+
+    ranker: str
+    auc_with: float
+    auc_without: float
+    gain: float
+    standard_error: float
+    pays: bool
+    digest: str
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """What was found, and what to set where it is not wanted."""
+        figures = (f"a {self.ranker} has a validation AUC of {self.auc_with:.4f} with them and {self.auc_without:.4f} "
+                   f"without: {self.gain:+.4f} ± {self.standard_error:.4f}")
+        if self.pays:
+            return f"Rankers read the pair rates, which pay here: {figures}."
+        return (f"Pair rates are left out: {figures}, no more than chance gives; with pair_rates.judge = false they "
+                "are read all the same.")
+
+
 class PairRatesSummary(Summary):
     """`pairs` of slots; without any, `model` is "none" and nothing else is known. `digest` changes with whatever the
-    weights depend on, `pair_model.digest` is that of their file."""
+    weights depend on, `pair_model.digest` is that of their file. Without a `judgement` rankers read them unasked."""
 
     pairs: tuple[tuple[str, str], ...]
     model: str
@@ -68,4 +92,10 @@ class PairRatesSummary(Summary):
     validation_loss: float | None = None
     digest: str | None = None
     pair_model: PairModel | None = None
+    judgement: PairRateJudgement | None = None
     seconds: float
+
+    @property
+    def are_read(self) -> bool:
+        """Whether rankers read them."""
+        return self.pair_model is not None and (self.judgement is None or self.judgement.pays)

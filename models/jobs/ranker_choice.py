@@ -95,15 +95,20 @@ def best_network(models: Mapping[str, RankerSummary]) -> str:
 
 
 def _lead(task: TrainingTask, name: str, other: str, *, of_items: bool) -> Bootstrap:
-    """AUC of one model less that of another on the validation window; `of_items`: items are drawn, too."""
+    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS) for model in (name, other))
+    return paired_lead(task, ours, theirs, of_items=of_items)
+
+
+def paired_lead(task: TrainingTask, ours: np.ndarray, theirs: np.ndarray, *, of_items: bool) -> Bootstrap:
+    """AUC of one model's logits [N] of the validation window less that of another's; `of_items`: items are drawn,
+    too."""
     validation = task.examples("validation")
     step = -(-validation.rows // ROWS)
     labels = validation.column(LABEL)[::step]
     users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
     slot = item_slot(task.spec) if of_items else None
     items = None if slot is None else _units(validation.column(slot.name)[::step])
-    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS)[::step] for model in (name, other))
-    return auc_bootstrap(labels, ours, users, items=items, baseline=theirs, draws=DRAWS, seed=task.seed)
+    return auc_bootstrap(labels, ours[::step], users, items=items, baseline=theirs[::step], draws=DRAWS, seed=task.seed)
 
 
 def _units(items: np.ndarray) -> np.ndarray:

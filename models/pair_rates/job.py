@@ -1,7 +1,8 @@
-"""The torch half of `sluice pretrain`: graph -> vectors and heads -> pair rates, which the feature spec names.
+"""The torch half of `sluice pretrain`: graph -> vectors and heads -> pair rates.
 
-    OUT/pair_rates/weights.safetensors, summary.json, checkpoints/ until both are there; OUT/encoding/feature_spec.json
-    with a field of kind "statistic" per pair
+    OUT/pair_rates/weights.safetensors, summary.json, checkpoints/ until both are there
+
+Whether the feature spec names them is another matter (models/jobs/pair_rate_choice.py).
 
 Restartable: a killed run goes on from its last checkpoint, a finished one is kept, where settings, graph and seed are
 the same.
@@ -42,22 +43,11 @@ def pretrain(
     config: Config, out: Artifacts, manifest: GraphManifest | None, *, seed: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> PairRatesSummary:
-    """Writes OUT/pair_rates/summary.json, which it also returns, and names the pair rates in the feature spec.
-    `manifest` is the graph's, None without pairs.
+    """Writes OUT/pair_rates/summary.json, which it also returns. `manifest` is the graph's, None without pairs.
 
-    `on_progress(what, batches done, batches in all)`. Raises what reading and fitting raise.
+    `on_progress(what, batches done, batches in all)`. Examples may be written again meanwhile. Raises what reading and
+    fitting raise.
     """
-    found = fit_ahead(config, out, manifest, seed, on_progress)
-    pair_weights.name_in_spec(out, found)
-    return found
-
-
-def fit_ahead(
-    config: Config, out: Artifacts, manifest: GraphManifest | None, seed: int | None,
-    on_progress: OnProgress | None = None,
-) -> PairRatesSummary:
-    """As `pretrain`, but that the feature spec does not name them yet (`name_in_spec`): examples may be written again
-    meanwhile."""
     begin = time.perf_counter()
     if manifest is None:
         found = PairRatesSummary(pairs=(), model="none", seconds=0.0)

@@ -48,10 +48,10 @@ def with_pair_rates(spec: FeatureSpec, pairs: Sequence[tuple[str, str]], model: 
 
 
 def name_in_spec(out: Artifacts, found: PairRatesSummary) -> None:
-    """Writes the feature spec of OUT with the pair rates that were found, and with no others."""
+    """Writes the feature spec of OUT with the pair rates that were found, where they are read, and with no others."""
     spec = FeatureSpec.read(out.encoding)
-    named = found.pair_model and with_pair_rates(spec, found.pairs, found.pair_model)
-    (named or without_pair_rates(spec)).write(out.encoding)
+    read = found.pair_model if found.are_read else None
+    (with_pair_rates(spec, found.pairs, read) if read else without_pair_rates(spec)).write(out.encoding)
 
 
 def _changed(spec: FeatureSpec, fields: Sequence[FeatureField], model: PairModel | None) -> FeatureSpec:

@@ -168,7 +168,8 @@ def crosses(
 def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: AsJson = False) -> None:
     """Pair rates: the co-occurrence graph of the configured pairs, and a model of its click rates.
 
-    Stopped in the middle it goes on from its checkpoint by itself, where nothing has changed.
+    A DNN trained with them and one without say on validation whether rankers read them (`pair_rates.judge`). Stopped
+    in the middle it goes on from its checkpoint by itself, where nothing has changed.
 
     Example: sluice pretrain examples/marketplace.toml --out out/demo
     """

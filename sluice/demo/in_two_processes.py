@@ -69,7 +69,7 @@ def run_to_models(
     """As of `jobs`, but for the figures of the crosses' comparison, which come into OUT/crosses/summary.json later;
     with all that is `beyond` a run where that is wanted."""
     from models.cross_search import job as cross_job
-    from models.pair_rates import weights as pair_weights
+    from models.jobs.pair_rate_choice import choose_pair_rates
 
     features, leaks = jobs.run_features(config, out.raw, out, console)
     pretrained = _pretrain(config, out, console, lane)
@@ -81,7 +81,7 @@ def run_to_models(
         features = summary.required(out.features, FeaturesSummary, "sluice features")
     elif rounds is not None:
         rounds.result()  # which read the feature spec
-    pair_weights.name_in_spec(out, pretrained.result())
+    pretrain = choose_pair_rates(config, out, pretrained.result())
     later: list[Future[PairRateEvaluation | None]] = []
 
     def then() -> None:
@@ -92,7 +92,7 @@ def run_to_models(
 
     trained = jobs.run_train(config, out, console, lane=lane, then=then)
     run = RunSummary(
-        name=config.name, features=features, leaks=leaks, crosses=searched, pretrain=pretrained.result(),
+        name=config.name, features=features, leaks=leaks, crosses=searched, pretrain=pretrain,
         models=trained.models, ranker=trained.ranker, train=trained)
     return run, Beyond(rounds, *later)
 
@@ -107,10 +107,10 @@ def _pretrain(config: Config, out: Artifacts, console: Console, lane: SideLane) 
 
 
 def fit_pair_rates(config: Config, out: Artifacts, graph: GraphManifest | None) -> PairRatesSummary:
-    """As the run would, before the feature spec names them."""
+    """As the run would, before it chooses whether they are read."""
     from models.pair_rates import job as pretrain_job
 
-    return pretrain_job.fit_ahead(config, out, graph, config.seed)
+    return pretrain_job.pretrain(config, out, graph, seed=config.seed)
 
 
 def pair_rates(config: Config, out: Artifacts) -> PairRateEvaluation | None:

@@ -19,7 +19,8 @@ def conclusion(run: RunSummary, config: str, out: str) -> list[str]:
     if run.ranker is None or run.ranker not in models:
         return []
     warning = too_good(models, run.ranker, run.leaks)
-    return [*([warning] if warning else []), _won(models, run.ranker),
+    judged = run.pretrain and run.pretrain.judgement
+    return [*([warning] if warning else []), _won(models, run.ranker), *([judged.sentence] if judged else []),
             *_next(run, models[run.ranker], models, config, out)]
 
 

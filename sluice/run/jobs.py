@@ -42,8 +42,7 @@ NO_USERS = "the log has no users; set log.user_id"
 NO_ITEMS = "the log has no items to choose from; set log.item_id"
 NO_CROSSES = "crosses.budget is 0, so none are searched; set how many are wanted"
 NO_REQUESTS = "the log has no times, so no past requests; set log.event_time"
-NO_PAIRS = ("no pair has its click rate read; name some in pair_rates.pairs where statistics reach further back than "
-            "training, and judge on validation")
+NO_PAIRS = "no pair has its click rate read; name some in pair_rates.pairs, and the run says whether they pay"
 NO_PAIR_MODEL = "pair_rates.model is none, so no pair has its click rate read; set it to pcf_gnn or table"
 NO_CHOICE = "prerank.kind is not fscd, which alone chooses fields; set it"
 
@@ -114,16 +113,18 @@ def search_crosses(
 
 
 def run_pretrain(config: Config, out: Artifacts, console: Console, seed: int | None = None) -> PairRatesSummary:
-    """Pair rates from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec."""
+    """Pair rates from the statistics window: graph ▶ vectors and heads ▶ named in the feature spec where they pay."""
     refuse_several("pretrain")
     need(out.encoding, "sluice features")
+    from models.jobs.pair_rate_choice import choose_pair_rates
     from models.pair_rates import job as pretrain_job
     from pipelines.jobs import pair_job
 
     with show_progress(console, "pretrain") as progress:
         progress.note("graph")
         graph = pair_job.write_pair_graph(config, out)
-        return pretrain_job.pretrain(config, out, graph, seed=seed, on_progress=progress.advance)
+        found = pretrain_job.pretrain(config, out, graph, seed=seed, on_progress=progress.advance)
+        return choose_pair_rates(config, out, found, seed, progress.advance)
 
 
 def check_before_training(config: Config, out: Artifacts) -> torch.device:
@@ -216,10 +217,8 @@ def run_federate(
     with show_progress(console, "federate") as progress:
         made = federate_job.federate(config, out, progress.advance, memory=memory)
     parts = Artifacts(out.out / federate_job.FOLDER / "parts")
-    run = RunSummary(
-        name=config.name, federated=made.federated, settings=made.settings, clients=made.clients, seconds=made.seconds,
-        bundle=build_bundle(federate_job.served_config(config), parts, console, out),
-    )
+    run = RunSummary(name=config.name, federated=made.federated, settings=made.settings, clients=made.clients,
+                     seconds=made.seconds, bundle=build_bundle(federate_job.served_config(config), parts, console, out))
     summary.write(out.out, run)
     return run
 

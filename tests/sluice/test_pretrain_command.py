@@ -22,11 +22,17 @@ name = "t"
 log = { path = "p", event_time = "t" }
 label = { clicks = { path = "c", on = ["k"], window = "1h" } }
 train = { checkpoint_minutes = 0.001 }
-pair_rates = { pairs = [["city", "brand"], ["city", "tags"]], dim = 4, epochs = 24, patience = 24, batch_size = 2 }
 fields = [
   { name = "city", kind = "categorical", side = "user" }, { name = "region", kind = "categorical", side = "user" },
   { name = "brand", kind = "categorical", side = "item" }, { name = "tags", kind = "multi_valued", side = "item" },
 ]
+[pair_rates]
+pairs = [["city", "brand"], ["city", "tags"]]
+judge = false
+dim = 4
+epochs = 24
+patience = 24
+batch_size = 2
 """
 
 

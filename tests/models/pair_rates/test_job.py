@@ -37,8 +37,10 @@ def out(tmp_path, pair_graph, pair_spec):
 
 
 @pytest.mark.parametrize("model", ["pcf_gnn", "posterior", "factorisation", "two_tower", "table"])
-def test_pair_rates_are_named_in_the_spec_and_summed_up(out, pair_graph, model):
+def test_pair_rates_are_summed_up_and_can_be_named_in_the_spec(out, pair_graph, pair_spec, model):
     found = pretrain_job.pretrain(config(model), out, GraphManifest.read(out.pair_rates))
+    assert FeatureSpec.read(out.encoding) == pair_spec
+    pair_weights.name_in_spec(out, found)
     spec = FeatureSpec.read(out.encoding)
     assert [field.parts for field in spec.pair_rates()] == [("city", "brand")]
     assert spec.pair_model is not None
@@ -61,28 +63,15 @@ def test_progress_counts_the_batches_of_all_epochs(out, pair_graph):
     assert {(name, whole) for name, _, whole in seen} == {("pcf_gnn", 3 * batches)}
 
 
-def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph, pair_spec):
+def test_the_same_run_again_trains_nothing_and_another_seed_does(out, pair_graph):
     pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
     weights = (out.pair_rates / WEIGHTS).read_bytes()
-    named = FeatureSpec.read(out.encoding)
-    pair_spec.write(out.encoding)  # as after `sluice features`
     seen = []
     manifest = GraphManifest.read(out.pair_rates)
     pretrain_job.pretrain(config(), out, manifest, on_progress=lambda *count: seen.append(count))
     assert seen == []
-    assert FeatureSpec.read(out.encoding) == named
     pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates), seed=4)
     assert (out.pair_rates / WEIGHTS).read_bytes() != weights
-
-
-def test_pair_rates_fitted_ahead_are_named_once_the_spec_is_ready_for_it(out, pair_spec):
-    found = pretrain_job.fit_ahead(config(), out, GraphManifest.read(out.pair_rates), None)
-    assert FeatureSpec.read(out.encoding) == pair_spec
-    pair_weights.name_in_spec(out, found)
-    named = FeatureSpec.read(out.encoding)
-    pair_spec.write(out.encoding)
-    pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
-    assert FeatureSpec.read(out.encoding) == named != pair_spec
 
 
 def test_weights_of_batches_that_were_cut_otherwise_are_not_kept(out, monkeypatch):
@@ -93,7 +82,8 @@ def test_weights_of_batches_that_were_cut_otherwise_are_not_kept(out, monkeypatc
 
 
 def test_without_pairs_the_spec_loses_its_pair_rates(out, pair_graph, pair_spec):
-    pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates))
+    pair_weights.name_in_spec(out, pretrain_job.pretrain(config(), out, GraphManifest.read(out.pair_rates)))
     found = pretrain_job.pretrain(config(), out, None)
+    pair_weights.name_in_spec(out, found)
     assert found.pairs == ()
     assert FeatureSpec.read(out.encoding) == pair_spec

@@ -3,9 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 from contracts.summaries.leaks import FieldFigures, LeaksSummary
+from contracts.summaries.pair_rates import PairRateJudgement
 from contracts.summaries.run import RunSummary
 from sluice.report.conclusion import conclusion, too_good
-from tests.sluice.run_records import ranker
+from tests.sluice.run_records import pair_rates, ranker
 
 
 def told(served: str = "dnn", **figures: dict[str, Any]) -> list[str]:
@@ -48,6 +49,14 @@ def test_who_was_still_gaining_in_the_last_epoch_is_named() -> None:
 
 def test_a_test_window_unlike_validation_is_told() -> None:
     assert any("unlike it" in line for line in told(dnn={"auc": 0.7, "validation_auc": 0.8}))
+
+
+def test_whether_pair_rates_pay_is_told() -> None:
+    judged = PairRateJudgement(ranker="dnn", auc_with=0.7, auc_without=0.71, gain=-0.01, standard_error=0.002,
+                               pays=False, digest="d", seconds=1.0)
+    run = RunSummary(name="t", models={"dnn": ranker()}, ranker="dnn", pretrain=pair_rates(judgement=judged))
+    assert judged.sentence in conclusion(run, "t.toml", "out/t")
+    assert not any("air rates" in line for line in told(dnn={"auc": 0.7}))
 
 
 def test_without_models_there_is_none() -> None:
