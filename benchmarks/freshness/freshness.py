@@ -17,7 +17,7 @@ is there throughout.
     restart_s, restart_lost    after all that, SIGKILL of server and workers: from starting it on the same folder until
                           its first answer, and acknowledged changes that it does not know then
     recall_min            recall at 100 against exact search once a third, two thirds and all of the changes are made,
-                          over that of an index built anew of the same items, by the same queries: the lowest
+                          over the mean of indexes built anew of the same items, by the same queries: the lowest
     kills, acknowledged_lost    SIGKILL at random moments of changes of every kind; what was lost of them
     event_age_p99_s       beside events through a Redis stream: from adding one to the request that knows it
     store_outage_failed, store_healed_s    a shared store of users is stopped: requests that failed, and seconds from
@@ -105,8 +105,8 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         server.stop()
     visible, recalls = sorted(updater.visible), recalls_beside(bundle, folder / "fresh")
     print(f"recall at 100 as workers measured it: {min(updater.recalls, default=None)} at least; by the same queries:",
-          "; ".join(f"{one.changed:.3f} after {one.changes} changes, {one.built_anew:.3f} of an index built anew"
-                    for one in recalls))
+          "; ".join(f"{one.changed:.3f} after {one.changes} changes, {', '.join(f'{of:.3f}' for of in one.anew)} of "
+                    "indexes built anew" for one in recalls))
     stretches = [merge_stretches(looks) for looks in updater.looks]
     near = p99_ratio(np.load(folder / "calls.npy"), [one for of_worker in stretches for one in of_worker])
     return FreshnessFigures(
