@@ -60,8 +60,9 @@ def test_a_node_asks_again_within_the_interval(quickened):
     quickened.time.sleep(60)
     assert supernode.PULL_SECONDS <= time.monotonic() - started < 30
     started = time.monotonic()
-    quickened.time.sleep(0.5)
-    assert time.monotonic() - started < 0.5
+    for _ in range(20):
+        quickened.time.sleep(0.5)
+    assert time.monotonic() - started < 10
 
 
 def test_the_executor_takes_the_arguments_of_flowers(quickened):
