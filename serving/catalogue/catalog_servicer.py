@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 from functools import partial
 from itertools import chain, islice
+from pathlib import Path
 from typing import NoReturn
 
 import grpc
@@ -79,7 +80,11 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
     async def Status(self, _: Batch, context: grpc.aio.ServicerContext) -> pb.CatalogStatus:
         if self._catalogue is None:
             await _refuse(context)
-        stored = await asyncio.get_running_loop().run_in_executor(self._catalogue.reading, self._catalogue.stored)
+        try:
+            stored = await asyncio.get_running_loop().run_in_executor(self._catalogue.reading, self._catalogue.stored)
+        except sqlite3.Error as error:
+            await context.abort(grpc.StatusCode.UNAVAILABLE, _unread(self._catalogue.path, error))
+            raise AssertionError("abort raises") from None
         return _status(self._catalogue, stored, self._counters())
 
     async def _change(self, asked: Batch, context: grpc.aio.ServicerContext) -> pb.ChangeResponse:
@@ -104,6 +109,11 @@ class CatalogServicer(sluice_pb2_grpc.CatalogServicer):
         assert self._catalogue is not None  # or there was nowhere to wait
         applied, sequence = self._catalogue.record(list(chain.from_iterable(one.changes for one in asked)))
         return _response(asked, applied, sequence)
+
+
+def _unread(path: Path, error: sqlite3.Error) -> str:
+    return (f"the changes of items in {path} cannot be read ({short(str(error))}), and what is shown stays as it was; "
+            "see to the disk, or move the file away and start the server anew")
 
 
 async def _refuse(context: grpc.aio.ServicerContext) -> NoReturn:

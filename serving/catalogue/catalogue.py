@@ -10,7 +10,7 @@ from pathlib import Path
 from contracts.thread_name import name_thread
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import Change
-from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.change_store import FILE, ChangeStore
 from serving.catalogue.follower import Follower
 from serving.catalogue.fresh_bundle import FreshBundle
 
@@ -26,7 +26,7 @@ class Catalogue:
         followed = ChangeStore(folder)
         self.fresh = FreshBundle(loaded, bundle_folder, followed.numbers_of)
         self.follower = Follower(self.fresh, followed)
-        self._store, self._read = ChangeStore(folder), ChangeStore(folder)
+        self._store, self._read, self.path = ChangeStore(folder), ChangeStore(folder), folder / FILE
         self.follower.catch_up()
         self.writing = ThreadPoolExecutor(1, "catalogue-write", name_thread)
         self.reading = ThreadPoolExecutor(1, "catalogue-read", name_thread)
@@ -41,7 +41,8 @@ class Catalogue:
         return self._store.record(changes)
 
     def stored(self) -> int:
-        """The last sequence number of the store; in the thread of `reading`, which waits for no batch."""
+        """The last sequence number of the store; in the thread of `reading`, which waits for no batch. Raises
+        sqlite3.Error."""
         return self._read.last()
 
     def state(self) -> tuple[float, int]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from serving.catalogue.change import Change
-from serving.embedded_store.database import keep_pages, opened, transaction
+from serving.embedded_store.database import keep_pages, lasting_transaction, opened
 
 FILE = "catalogue.sqlite"
 SCHEMA = """
@@ -48,13 +48,18 @@ class ChangeStore:
         self._database.close()
 
     def record(self, changes: Sequence[Change]) -> tuple[list[bool], int]:
-        """Whether each was newer than what is stored, and the last sequence number; on disk when this returns."""
+        """Whether each was newer than what is stored, and the last sequence number; on disk when this returns. Raises
+        sqlite3.Error, where the file was removed, too."""
         if not self._writes:
             self._writes = True
             keep_pages(self._database)
-        with transaction(self._database):
+        with lasting_transaction(self._database):
             applied = [self._put(change) for change in changes]
             return applied, self.last()
+
+    def check_in_place(self) -> None:
+        """Raises sqlite3.OperationalError where others no longer find the file that this one has open."""
+        self._database.check_in_place()
 
     def _put(self, change: Change) -> bool:
         stored = self._database.execute(STORED, (change.item, change.kind)).fetchone()

@@ -153,6 +153,7 @@ class Follower:
         asked = time.monotonic()
         found: Sequence[tuple[int, Change]] = self._store.after(self.applied, AT_ONCE)
         if not found:
+            self._store.check_in_place()
             self._current = asked
             return False
         show([change for _, change in found])

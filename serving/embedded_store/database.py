@@ -7,9 +7,10 @@ leaves the last commit, and the next one that opens the file goes on from there.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from contracts.errors import DataError
@@ -22,7 +23,32 @@ WRITING = ("cache_size = -32768", "wal_autocheckpoint = 8000")
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def opened(path: Path, schema: str) -> sqlite3.Connection:
+class Database(sqlite3.Connection):
+    """Tells the files that it has opened, its write-ahead log among them, from others in their place."""
+
+    path: Path
+    files: Sequence[tuple[int, int] | None]
+
+    def check_in_place(self) -> None:
+        """Raises OperationalError where one was removed or replaced: what is written then nobody finds again."""
+        if _files_of(self.path) != self.files:
+            raise sqlite3.OperationalError(
+                f"{self.path.name} was removed or replaced while it was open; start the server anew")
+
+
+def _files_of(path: Path) -> Sequence[tuple[int, int] | None]:
+    return [_file_of(f"{path}{end}") for end in ("", "-wal", "-shm")]
+
+
+def _file_of(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def opened(path: Path, schema: str) -> Database:
     """With the tables of `schema` (`CREATE ... IF NOT EXISTS`), in autocommit; its folder is made. For one thread at a
     time. Raises DataError where the file is no data base, cannot be written, or stays busy for BUSY_SECONDS."""
     until = time.monotonic() + BUSY_SECONDS
@@ -43,14 +69,16 @@ def opened(path: Path, schema: str) -> sqlite3.Connection:
                         "write, or move the file away") from None
 
 
-def _connected(path: Path, schema: str) -> sqlite3.Connection:
+def _connected(path: Path, schema: str) -> Database:
     """SQLite's busy timeout does not hold for a new file that others make a write-ahead log of at this moment, since
     to wait could be a deadlock: the caller begins anew."""
-    database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False,
+                               factory=Database)
     try:
         for setting in (f"busy_timeout = {round(1000 * BUSY_SECONDS)}", "journal_mode = WAL", "synchronous = FULL"):
             database.execute(f"PRAGMA {setting}").fetchall()
         database.executescript(f"BEGIN IMMEDIATE; {schema}; COMMIT")
+        database.path, database.files = path, _files_of(path)
     except BaseException:
         database.close()
         raise
@@ -88,3 +116,13 @@ def transaction(database: sqlite3.Connection) -> Iterator[None]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
+
+
+@contextlib.contextmanager
+def lasting_transaction(database: Database) -> Iterator[None]:
+    """One of which others are told: raises OperationalError, too, where the file is no longer the one that the next who
+    opens it will find."""
+    database.check_in_place()
+    with transaction(database):
+        yield
+    database.check_in_place()

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from contracts.features.event_features import EventFeatures
-from serving.embedded_store.database import keep_pages, opened, transaction
+from serving.embedded_store.database import keep_pages, lasting_transaction, opened, transaction
 from serving.events.event import Event, Kind, encoded, identity, link
 from serving.events.shown import Shown
 
@@ -126,11 +126,11 @@ class EventStore:
         self.connection.execute("INSERT INTO facts VALUES (?, ?) ON CONFLICT DO NOTHING", [name, value])
 
     def record(self, batches: Sequence[Sequence[Event]]) -> list[Recorded]:
-        """All or none, durable on return. Raises sqlite3.Error as the disk does."""
+        """All or none, durable on return. Raises sqlite3.Error as the disk does, and where the file was removed."""
         if not self._writes:
             self._writes = True
             keep_pages(self.connection)
-        with transaction(self.connection):
+        with lasting_transaction(self.connection):
             first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
             found = [self._batch(events) for events in batches]
         if self._clock() > first:

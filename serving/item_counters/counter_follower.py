@@ -196,6 +196,7 @@ class CounterFollower:
         """A look. A failure is told until requests have all that was recorded again."""
         try:
             behind = self.look()
+            self._store.connection.check_in_place()
             self._failure = "" if self._whole else self._failure
         except Exception as error:  # whatever it is, the next try may succeed
             if not self._failure:

@@ -19,7 +19,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
 from serving.catalogue.catalogue import Catalogue
 from serving.catalogue.change import Change, encoded
-from serving.catalogue.change_store import ChangeStore
+from serving.catalogue.change_store import FILE, ChangeStore
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from sluice.cli import app
@@ -133,6 +133,38 @@ def test_the_log_tells_once_that_the_disk_refuses_changes_and_once_that_it_takes
         servicer.close()
     told = [one.getMessage()[:32] for one in caplog.records if "stored" in one.getMessage()]
     assert told == ["changes of items cannot be stored"[:32], "changes of items are stored again"[:32]]
+
+
+def test_nothing_is_acknowledged_once_the_store_was_removed(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
+                grpc.insecure_channel(server.target) as channel:
+            (tmp_path / FILE).unlink()
+            with pytest.raises(grpc.RpcError, match="was removed or replaced") as refused:
+                sluice_pb2_grpc.CatalogStub(channel).Withdraw(pb.WithdrawRequest(items=[change("i05")]), timeout=60)
+        servicer.close()
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_the_status_says_which_file_it_cannot_read_and_what_to_do(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+        servicer = CatalogServicer(catalogue, loaded.settings.serve)
+        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
+                grpc.insecure_channel(server.target) as channel:
+            with closing(sqlite3.connect(tmp_path / FILE)) as other:
+                other.execute("DROP TABLE changes")
+            with pytest.raises(grpc.RpcError) as unread:
+                sluice_pb2_grpc.CatalogStub(channel).Status(pb.CatalogStatusRequest(), timeout=60)
+        servicer.close()
+    assert unread.value.code() is grpc.StatusCode.UNAVAILABLE
+    details = unread.value.details() or ""
+    assert str(tmp_path / FILE) in details
+    assert "start the server anew" in details
 
 
 def test_the_status_tells_how_many_cannot_be_shown_and_why(

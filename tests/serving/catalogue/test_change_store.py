@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from serving.catalogue.change import Change, Kind
 from serving.catalogue.change_store import FILE, ChangeStore
@@ -33,6 +36,18 @@ def test_only_a_later_version_changes_anything(tmp_path: Path) -> None:
         assert store.record([bid("a", 2), bid("a", 1), bid("b", 2)]) == ([False, False, True], 3)
         assert [(number, change.item, change.version) for number, change in store.after(0, 10)] == [
             (1, "a", 2), (3, "b", 2)]
+
+
+def test_what_nobody_would_find_again_is_not_taken(tmp_path: Path) -> None:
+    with closing(ChangeStore(tmp_path)) as store:
+        store.record([bid("a", 2)])
+        store.check_in_place()
+        (tmp_path / FILE).unlink()
+        with pytest.raises(sqlite3.OperationalError, match="removed"):
+            store.record([bid("b", 2)])
+        assert [change.item for _, change in store.after(0, 10)] == ["a"]
+        with pytest.raises(sqlite3.OperationalError, match="removed"):
+            store.check_in_place()
 
 
 def test_kinds_have_versions_of_their_own(tmp_path: Path) -> None:

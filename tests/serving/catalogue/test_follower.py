@@ -64,6 +64,18 @@ def test_a_failure_is_told_and_passes(
         until(lambda: follower.applied == 1 and not follower.failure)
 
 
+def test_a_store_that_was_removed_is_told(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:
+    """What it took before is shown all the same."""
+    fresh = FreshBundle(loaded, bundle_folder)
+    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
+        store.record([withdrawal("i05")])
+        for path in tmp_path.iterdir():
+            path.unlink()
+        follower.start()
+        until(lambda: "catalogue.sqlite was removed" in follower.failure)
+        assert follower.applied == 1
+
+
 def test_a_merge_that_fails_is_told_and_tried_again(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture

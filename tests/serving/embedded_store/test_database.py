@@ -10,7 +10,7 @@ import pytest
 
 from contracts.errors import DataError
 from serving.embedded_store import database
-from serving.embedded_store.database import opened, reading, transaction
+from serving.embedded_store.database import lasting_transaction, opened, reading, transaction
 from tests import small_disk
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS notes (text TEXT NOT NULL) STRICT"
@@ -79,6 +79,33 @@ def test_who_reads_makes_no_file_and_writes_none(tmp_path: Path) -> None:
         assert found.execute("SELECT * FROM notes").fetchall() == []
         with pytest.raises(OperationalError, match="readonly"):
             found.execute("INSERT INTO notes VALUES ('one')")
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+def test_what_would_be_written_where_nobody_finds_it_is_refused(tmp_path: Path, end: str) -> None:
+    """Whether the file, its write-ahead log or its index of that is gone, before a transaction or within it."""
+    path = tmp_path / "notes.sqlite"
+    with closing(opened(path, SCHEMA)) as first, closing(opened(path, SCHEMA)) as second:
+        for one in (first, second, first):
+            with lasting_transaction(one):
+                one.execute("INSERT INTO notes VALUES ('kept')")
+        first.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        second.check_in_place()
+        with pytest.raises(OperationalError, match="removed or replaced"), lasting_transaction(first):
+            Path(f"{path}{end}").unlink()
+        with pytest.raises(OperationalError, match="removed or replaced"), lasting_transaction(second):
+            pytest.fail("nothing is to be written")
+
+
+def test_a_file_in_place_of_the_opened_one_is_another(tmp_path: Path) -> None:
+    path = tmp_path / "notes.sqlite"
+    with closing(opened(path, SCHEMA)) as before:
+        for old in tmp_path.iterdir():
+            old.rename(tmp_path / f"old-{old.name}")
+        with closing(opened(path, SCHEMA)) as now, lasting_transaction(now):
+            now.execute("INSERT INTO notes VALUES ('kept')")
+        with pytest.raises(OperationalError, match=r"notes\.sqlite was removed or replaced"):
+            before.check_in_place()
 
 
 FULL = """

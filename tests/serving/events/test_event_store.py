@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,14 @@ def test_known_times_rise_even_where_the_clock_stands_or_goes_back(store: EventS
     clock.now -= SECOND
     store.record([[shown_event("d", None)]])
     assert known(store) == [("shown a", 0, 1), ("shown b", -5, 2), ("shown c", 2, 3), ("shown d", 3, 4)]
+
+
+def test_what_nobody_would_find_again_is_not_taken(store: EventStore, tmp_path: Path) -> None:
+    store.record([[shown_event("a", START)]])
+    (tmp_path / FILE).unlink()
+    with pytest.raises(sqlite3.OperationalError, match=r"events\.db was removed"):
+        store.record([[shown_event("b", START)]])
+    assert store.newest == 1
 
 
 def test_where_one_column_is_both_times_an_event_was_when_it_is_known(tmp_path: Path, clock: SetClock) -> None:

@@ -103,6 +103,21 @@ def test_a_store_that_cannot_be_read_is_told_of_and_tried_again(
     assert len([one for one in caplog.records if "not counted" in one.message]) == 1
 
 
+def test_a_store_that_was_removed_is_told_of_once(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    """What is counted stays, and windows pass."""
+    host.show("i01", 2)
+    for path in host.folder.glob("events.db*"):
+        path.unlink()
+    for _ in range(3):
+        host.follower.catch_up()
+        assert "was removed" in host.follower.state.failure
+    assert host.counter("i01") == 2
+    assert len([one for one in caplog.records if "not counted" in one.message]) == 1
+    host.clock.now += 2 * WINDOW * SECOND
+    host.follower.catch_up()
+    assert host.counter("i01") == 0
+
+
 def test_a_thread_waits_for_a_lull_of_requests_and_no_longer(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(pace, "PATIENCE_SECONDS", 0.05)
