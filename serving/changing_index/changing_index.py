@@ -52,25 +52,29 @@ class ChangingIndex:
         self._lock, self._merging = threading.Lock(), threading.Lock()
         self.asked: deque[np.ndarray] = deque(maxlen=QUERIES)
         self._sets: tuple[ItemSet, ItemSet, ItemSet] | None = None
+        self._unpublished = False
         self.snapshot = self._taken()
 
     @property
     def unmerged(self) -> int:
-        return len(self.snapshot.rows)
+        return self._count
 
     def show(self, rows: np.ndarray, shown: np.ndarray) -> None:
         """Whether each of the items may be found."""
         with self._lock:  # a merge takes the sets meanwhile
+            self._unpublished = True
             self._shown.put(rows, shown)
 
     def put(self, rows: np.ndarray) -> None:
         """Items whose vectors are other ones now."""
         with self._lock:
+            self._unpublished = True
             self._put(rows)
 
     def set_column(self, rows: np.ndarray, column: int, values: np.ndarray) -> None:
         """One dimension of items' vectors."""
         with self._lock:
+            self._unpublished = True
             self.vectors[rows, column] = values
             based = self._in_base.members[rows]
             written = self._codes.write(rows[based], column, self.vectors[rows[based]])
@@ -79,10 +83,11 @@ class ChangingIndex:
     def publish(self) -> None:
         """From now on searches see all of it."""
         with self._lock:
-            self.snapshot = self._taken()
+            self.snapshot, self._unpublished = self._taken(), False
 
     def merge(self) -> None:
-        """Takes the latest into the merged index; searches go on meanwhile, another merge waits for this one."""
+        """Takes the latest into the merged index; searches go on meanwhile, another merge waits for this one. What is
+        changed and not published yet stays so: searches read on where it was, until it is."""
         with self._merging:
             self._merge()
 
@@ -96,7 +101,8 @@ class ChangingIndex:
         grown.add_with_ids(np.ascontiguousarray(vectors[:count][living]), rows[living])
         with self._lock:
             self._move(count, grown)
-            self.snapshot = self._taken()
+            if not self._unpublished:
+                self.snapshot = self._taken()
 
     def _copied(self) -> Any:
         """The merged index once more."""

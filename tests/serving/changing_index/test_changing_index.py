@@ -92,6 +92,29 @@ def test_nothing_is_seen_before_it_is_published(index: ChangingIndex) -> None:
     assert len(index.search(query, 3).rows) == 0
 
 
+def test_a_merge_shows_nothing_of_what_is_not_published(index: ChangingIndex) -> None:
+    """What came before is searched as it was, and all of it together once it is published."""
+    query = queries(1)[0]
+    index.vectors[COUNT] = 5 * query
+    index.put(np.array([COUNT]))
+    index.show(np.array([COUNT]), np.ones(1, dtype=bool))
+    index.publish()
+    before = index.search(query, 10).rows.tolist()
+    assert before[0] == COUNT
+    index.show(np.array(before[1:3]), np.zeros(2, dtype=bool))
+    index.vectors[COUNT + 1] = 9 * query
+    index.put(np.array([COUNT + 1]))
+    for _ in range(2):
+        index.merge()
+        assert index.unmerged == 0
+        assert index.search(query, 10).rows.tolist() == before
+    index.show(np.array([COUNT + 1]), np.ones(1, dtype=bool))
+    index.publish()
+    found = index.search(query, 10).rows.tolist()
+    assert found[:2] == [COUNT + 1, COUNT]
+    assert not set(before[1:3]) & set(found)
+
+
 def test_merging_makes_room(index: ChangingIndex) -> None:
     index.put(np.arange(400))
     index.put(np.arange(100))
