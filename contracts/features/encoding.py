@@ -166,10 +166,12 @@ class Encoder:
 
     def _list_ids(self, field: FeatureField, values: Sequence[Any] | np.ndarray) -> np.ndarray:
         ids = np.full((len(values), field.length), PADDING, dtype=np.int32)
-        for row, entries in enumerate(values):
-            kept = _plain(entries)[: field.length] if entries is not None else []
-            if kept:
-                ids[row, : len(kept)] = self._keys(field).look_up(kept, field.key_type)
+        kept = [_plain(entries)[: field.length] if entries is not None else [] for entries in values]
+        found, start = self._keys(field).look_up([entry for row in kept for entry in row], field.key_type), 0
+        for row, entries in enumerate(kept):
+            if entries:
+                ids[row, : len(entries)] = found[start : start + len(entries)]
+                start += len(entries)
         return ids
 
     def _keys(self, field: FeatureField) -> Vocabulary:

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from contracts.errors import DataError
 from contracts.features.text_hash import buffers, text_hashes
 
-FEW = 24  # keys that are found sooner one by one
 SAMPLE = 8192  # texts that are held in memory
+FEW, FEW_OF_SAMPLE = 24, 400  # texts that are found sooner one by one, among more and where all are in memory
 ABSENT = -1
 
 
@@ -91,7 +91,7 @@ class TextKeys:
 
     def places(self, texts: Sequence[str | None]) -> np.ndarray:
         """int64 [B]; -1 for None and for each text that is not there."""
-        if len(texts) <= FEW:
+        if len(texts) <= (FEW if len(self) > SAMPLE else FEW_OF_SAMPLE):
             return np.array([ABSENT if text is None else self.place(text) for text in texts], dtype=np.int64)
         wanted = pa.array(texts, pa.large_string())
         if not wanted.null_count:

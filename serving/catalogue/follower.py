@@ -23,7 +23,7 @@ from serving.request.lulls import Lulls
 POLL_SECONDS = 0.05
 AT_ONCE = 5000  # changes
 STEADY_SECONDS = 0.15  # between looks while changes come: what a look costs beside its changes is not small
-TURN, DESCRIPTION = 48, 6  # bids, a millisecond of work; an item that is described is as much as so many
+TURN, DESCRIPTION = 48, 1.5  # bids; of items that are described 32: what a turn of them costs at all, many share
 PATIENCE_SECONDS = 0.3  # a change waits so long for lulls of requests, from its arrival on
 LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older changes; of a merge or a measurement
 P99_SECONDS = 0.5  # how often the delays are looked at
@@ -36,12 +36,12 @@ log = logging.getLogger("sluice.serving")
 
 def turns(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
     """All of them in their order, as many at once as are a turn's work."""
-    start, work = 0, 0
+    start, work = 0, 0.0
     for place, change in enumerate(changes):
         work += DESCRIPTION if change.kind == "item" and not change.withdraws else 1
         if work >= TURN:
             yield changes[start : place + 1]
-            start, work = place + 1, 0
+            start, work = place + 1, 0.0
     if start < len(changes):
         yield changes[start:]
 

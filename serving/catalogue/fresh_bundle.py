@@ -23,7 +23,7 @@ import numpy as np
 
 from contracts.config.stages import BID, STOCK
 from contracts.errors import DataError
-from contracts.shown import short
+from contracts.shown import short, shown
 from serving.bundle import item_index
 from serving.bundle.filter_column import FilterColumn, as_text
 from serving.bundle.item_index import ZERO_BID_SHARE
@@ -204,14 +204,13 @@ class FreshBundle:
         self, stored: np.ndarray, described: Sequence[Described], times: Sequence[float]
     ) -> dict[str, list[float]]:
         """Of the columns of ranges. A new item that does not say when it came to be came when it was described. Raises
-        TypeError or ValueError where one is none."""
+        DataError where one is none."""
         found = dict[str, list[float]]()
         for name in self._loaded.settings.retrieve.numbers:
             own = self._loaded.numbers[name].values
             others = times if name == self._created else [np.nan] * len(stored)
             kept = [own[row] if row >= 0 else other for row, other in zip(stored.tolist(), others, strict=True)]
-            told = [said.get(name, one) for said, one in zip(described, kept, strict=True)]
-            found[name] = [float(one) for one in told]  # type: ignore[arg-type]  # a TypeError says so
+            found[name] = [_number(name, said.get(name, one)) for said, one in zip(described, kept, strict=True)]
         return found
 
     def _row(self, key: str) -> int:
@@ -261,6 +260,13 @@ class FreshBundle:
 def _with_nothing_behind(values: np.ndarray, size: int) -> np.ndarray:
     """[I] -> [size], NaN behind."""
     return np.concatenate([values, np.full(size - len(values), np.nan)])
+
+
+def _number(name: str, value: ContextValue) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]  # a TypeError says so
+    except (TypeError, ValueError):
+        raise DataError(f"values[{name}]: {shown(str(value))} is no number, and requests ask ranges of it") from None
 
 
 def _text(value: ContextValue) -> str | None:

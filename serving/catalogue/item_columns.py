@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from contracts.features.encoding import Encoded
+from contracts.errors import DataError
+from contracts.features.encoding import Encoded, number, scale
+from contracts.features.feature_spec import FeatureField
 from models.examples.batches import FeatureBlock
 from models.inference.item_part import item_part
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -40,14 +42,13 @@ class ItemEncoder:
         self._id_columns = {
             field.name: [column for slot in spec.id_slots("item") if slot.field == field.name
                          for column in range(slot.start, slot.start + slot.width)] for field in self._fields}
-        self._dense_columns = {field.name: [slot.start for slot in spec.dense_slots("item") if slot.field == field.name]
-                               for field in self._fields}
+        self._dense_columns = {slot.field: slot.start for slot in spec.dense_slots("item")}
         self._rank_part = None if bundle.rank_table is None else item_part(bundle.ranker)
 
     @torch.inference_mode()
     def columns(self, described: Sequence[Described], rows: np.ndarray) -> ItemColumns:
-        """`rows` [n] are those of the bundle, -1 for items that it lacks. Raises DataError, TypeError or ValueError
-        where a value cannot be encoded."""
+        """`rows` [n] are those of the bundle, -1 for items that it lacks. Raises DataError where a value cannot be
+        encoded, with the field's name."""
         bundle, inputs = self._bundle, self._inputs(described, rows)
         block = FeatureBlock(torch.from_numpy(inputs.ids), torch.from_numpy(inputs.dense))
         ranked = None if self._rank_part is None else self._rank_part(inputs)
@@ -57,15 +58,22 @@ class ItemEncoder:
         return ItemColumns(inputs, bundle.towers.item_vector(block).numpy(), ranked, pre_ranked)
 
     def _inputs(self, described: Sequence[Described], rows: np.ndarray) -> Encoded:
-        columns = {field.name: [as_column(field, one.get(field.name)) for one in described] for field in self._fields}
-        inputs = self._bundle.encoder.encode(columns, "item")
-        known = [(place, one) for place, one in enumerate(described) if rows[place] >= 0]
+        """The bundle's rows, the last one of items that it lacks, with what is described in their places."""
+        inputs = Encoded(self._bundle.items.ids[rows], self._bundle.items.dense[rows])
         for field in self._fields:
-            places = np.array([place for place, one in known if field.name not in one], dtype=np.int64)
-            if not len(places):
-                continue
-            for part, stored, columns_of in ((inputs.ids, self._bundle.items.ids, self._id_columns),
-                                             (inputs.dense, self._bundle.items.dense, self._dense_columns)):
-                wanted = np.array(columns_of[field.name], dtype=np.int64)
-                part[np.ix_(places, wanted)] = stored[np.ix_(rows[places], wanted)]
+            places = [place for place, one in enumerate(described) if field.name in one]
+            if places:
+                values = [as_column(field, described[place][field.name]) for place in places]
+                self._put(field, np.array(places), values, inputs)
         return inputs
+
+    def _put(self, field: FeatureField, places: np.ndarray, values: Sequence[object], inputs: Encoded) -> None:
+        """Of one field. Raises DataError."""
+        try:
+            blocks = self._bundle.encoder.field_ids(field, values)
+            if blocks:
+                inputs.ids[places[:, None], self._id_columns[field.name]] = np.concatenate(blocks, axis=1)
+            if field.dense:
+                inputs.dense[places, self._dense_columns[field.name]] = scale(number(values), field)
+        except (DataError, TypeError, ValueError) as error:
+            raise DataError(f"values[{field.name}]: {error}") from None

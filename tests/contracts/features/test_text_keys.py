@@ -40,7 +40,7 @@ def test_bisection_and_hashing_find_what_a_dictionary_finds(hashes, sample, know
 def test_many_keys_and_few_take_the_same_places():
     keys = stored({f"key {number}" for number in range(3000)})
     wanted = [None if number % 7 == 0 else f"key {number}" for number in range(0, 6000, 11)]
-    assert len(wanted) > text_keys.FEW
+    assert len(wanted) > text_keys.FEW_OF_SAMPLE
     assert keys.places(wanted).tolist() == [keys.places([key])[0] for key in wanted]
     assert keys.texts(5, 8).to_pylist() == keys.texts().to_pylist()[5:8]
 

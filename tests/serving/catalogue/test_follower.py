@@ -142,8 +142,8 @@ def test_changes_wait_for_a_merge_of_low_priority_where_there_is_no_room(
 
 
 def test_a_turn_has_fewer_changes_where_they_describe_items() -> None:
-    described = [replace(withdrawal(f"i{n}"), value="{}") for n in range(10)]
-    changes = [withdrawal("i10"), *described, *(withdrawal(f"i{n}") for n in range(11, 40))]
+    described = [replace(withdrawal(f"i{n}"), value="{}") for n in range(100)]
+    changes = [withdrawal("i100"), *described, *(withdrawal(f"i{n}") for n in range(101, 200))]
     found = list(turns(changes))
     assert [one for turn in found for one in turn] == changes
     work = [sum(1 if change.withdraws else following.DESCRIPTION for change in turn) for turn in found]

@@ -6,6 +6,7 @@ import pytest
 from contracts.errors import DataError
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.item_columns import ItemEncoder
+from serving.request.query import ContextValue, as_column
 
 
 def test_what_is_left_out_is_as_in_the_bundle_or_unknown(loaded: LoadedBundle) -> None:
@@ -29,6 +30,22 @@ def test_an_unknown_value_is_unknown(loaded: LoadedBundle) -> None:
     assert unknown.inputs.ids[0, slot.start] == 1
 
 
-def test_a_value_of_another_type_is_refused(loaded: LoadedBundle) -> None:
-    with pytest.raises((DataError, TypeError, ValueError)):
-        ItemEncoder(loaded).columns([{"price": "cheap"}], np.array([-1]))
+@pytest.mark.parametrize("said", [{"price": "cheap"}, {"price": (1.0, 2.0)}, {"category": 5}, {"category": ("a", "b")},
+                                  {"tags": (1.5,)}])
+def test_a_value_of_another_type_is_refused_with_its_field(
+    loaded: LoadedBundle, said: dict[str, ContextValue]
+) -> None:
+    with pytest.raises(DataError, match=rf"^values\[{next(iter(said))}\]: "):
+        ItemEncoder(loaded).columns([{"brand": 3}, said], np.array([-1, 4]))
+
+
+def test_inputs_are_those_that_the_bundles_encoder_makes(loaded: LoadedBundle) -> None:
+    """Of all fields together, of any that are described, and however many at once."""
+    described: list[dict[str, ContextValue]] = [
+        {"category": f"c{n % 3}", "price": float(n), "tags": ("new", "odd")[: n % 3]} if n % 4 else {"brand": n}
+        for n in range(100)]
+    found = ItemEncoder(loaded).columns(described, np.full(100, -1))
+    fields = loaded.spec.of_side("item")
+    columns = {field.name: [as_column(field, one.get(field.name)) for one in described] for field in fields}
+    for made, expected in zip(found.inputs, loaded.encoder.encode(columns, "item"), strict=True):
+        np.testing.assert_array_equal(made, expected)
