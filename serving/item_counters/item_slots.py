@@ -22,15 +22,13 @@ log = logging.getLogger("sluice.serving")
 
 
 class Slots(Protocol):
-    """Rows of the counters' tables: of item rows, of keys. `mark` tells apart slots that mean something else."""
+    """Slots of keys, which are held; and the `count` rows of the counters' tables: of item rows, of slots."""
 
     of_row: np.ndarray
     count: int
 
-    @property
-    def mark(self) -> str: ...
-
     def of(self, keys: Sequence[str]) -> np.ndarray: ...
+    def counted(self, slots: np.ndarray) -> np.ndarray: ...
     def link(self) -> None: ...
     def names(self) -> Callable[[], list[str]]: ...
 
@@ -44,11 +42,6 @@ class ItemSlots:
         self.of_row = np.zeros(len(items) + 1, dtype=np.int32)
         self._unknown: dict[str, int] = {}
         self._linked, self._full = 0, False
-
-    @property
-    def mark(self) -> str:
-        """Whatever the bundle: a slot is its item's."""
-        return ""
 
     def names(self) -> Callable[[], list[str]]:
         """What makes the item of each slot as of now, "" without one: for any thread, since it takes long."""
@@ -64,6 +57,10 @@ class ItemSlots:
         for place in np.flatnonzero(found == 0).tolist():
             found[place] = self._given(keys[place], int(rows[place]))
         return found
+
+    def counted(self, slots: np.ndarray) -> np.ndarray:
+        """Each in a row of its own."""
+        return slots
 
     def _given(self, key: str, row: int) -> int:
         """A row may have been added since `link`, by the thread that follows the catalogue: its slot is that of before

@@ -19,7 +19,7 @@ from serving.item_counters.slot_numbers import SlotNumbers
 from serving.item_counters.sorted_runs import Columns
 from serving.item_counters.timeline import Held
 
-ROOM = 1024  # slots at first
+ROOM = 1024  # rows at first
 
 
 class HeldKey(NamedTuple):
@@ -37,7 +37,7 @@ class KeyCounters:
     ) -> None:
         self._features, self._slots, self._active = tuple(features), slots, tuple[CounterFeature, ...]()
         self._label_window = known.label_window
-        self.counts = RunningCounts(measures_of(features), known.label_window, ROOM)
+        self.counts = RunningCounts(measures_of(features), known.label_window, ROOM, slots.counted)
         self.columns = LiveColumns(features, CounterEncoder(features, encoder, known.prior), slots)
         self._alive, self.alive = np.zeros(ROOM, dtype=bool), 0
         self._changed = [np.empty(0, dtype=np.int32)]
@@ -48,9 +48,9 @@ class KeyCounters:
         return max(one.window for one in self._features)
 
     @property
-    def definition(self) -> tuple[str, Sequence[Measure]]:
-        """What is counted, and of what: held counters of another one mean something else."""
-        return self._slots.mark, measures_of(self._features)
+    def definition(self) -> Sequence[Measure]:
+        """What is counted: held counters of another one mean something else."""
+        return measures_of(self._features)
 
     def held(self) -> HeldKey:
         """To go on from elsewhere."""
@@ -101,7 +101,7 @@ class KeyCounters:
     def begin_again(self) -> None:
         """Nothing is counted, and all slots have changed: requests read what was published until the next time."""
         size = len(self.counts.counts)
-        self.counts = RunningCounts(measures_of(self._features), self._label_window, size)
+        self.counts = RunningCounts(measures_of(self._features), self._label_window, size, self._slots.counted)
         self._alive, self.alive = np.zeros(size, dtype=bool), 0
         self._changed = [np.arange(size, dtype=np.int32)]
 

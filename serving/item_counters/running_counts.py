@@ -7,7 +7,7 @@ nothing of it changes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,10 +32,20 @@ class Impressions(NamedTuple):
         return Impressions(*(part[self.slots >= 0] for part in self))
 
 
-class RunningCounts:
-    """`counts` int32 [slots, measures], in the order of `measures`. `label_window` in seconds."""
+def each(slots: np.ndarray) -> np.ndarray:
+    """A row for every slot."""
+    return slots
 
-    def __init__(self, measures: Sequence[Measure], label_window: int, slots: int = 1) -> None:
+
+class RunningCounts:
+    """`counts` int32 [rows, measures], in the order of `measures`. `label_window` in seconds; `counted` says in which
+    rows slots count."""
+
+    def __init__(
+        self, measures: Sequence[Measure], label_window: int, rows: int = 1,
+        counted: Callable[[np.ndarray], np.ndarray] = each,
+    ) -> None:
+        self._counted = counted
         self._columns = {(measure.event, measure.window): place for place, measure in enumerate(measures)}
         windows: dict[Event, list[int]] = {}
         for event, window in self._columns:
@@ -43,7 +53,7 @@ class RunningCounts:
             windows.setdefault(event, []).append(window)
         self._timelines = {event: Timeline(found) for event, found in windows.items()}
         self._label_window = label_window
-        self.counts = np.zeros((slots, len(measures)), dtype=np.int32)
+        self.counts = np.zeros((rows, len(measures)), dtype=np.int32)
 
     def __len__(self) -> int:
         """Entries that are held: up to three an impression."""
@@ -61,13 +71,12 @@ class RunningCounts:
         self._add_clicked(found, self._entries(found)["clicked"])
 
     def advance(self, moment: int) -> np.ndarray:
-        """To `moment`, in microseconds; the slots whose counts have changed, each once."""
+        """To `moment`, in microseconds; the rows whose counts have changed, each once."""
         touched = [np.empty(0, dtype=np.int32)]
         for event, timeline in self._timelines.items():
             for change in timeline.advance(moment):
                 if len(change.slots):
-                    self._apply(event, change)
-                    touched.append(change.slots)
+                    touched.append(self._apply(event, change))
         return np.unique(np.concatenate(touched))
 
     def held(self) -> Mapping[Event, Held]:
@@ -75,19 +84,22 @@ class RunningCounts:
         return {event: timeline.held() for event, timeline in self._timelines.items()}
 
     def resume(self, held: Mapping[Event, Held]) -> None:
-        """Goes on from there, where nothing was counted before. There is room for the slots of a run once the run is
+        """Goes on from there, where nothing was counted before. There is room for the rows of a run once the run is
         taken. Raises KeyError where an event is missing."""
         for event, timeline in self._timelines.items():
             for change in timeline.resume(held[event]):
                 self._apply(event, change)
 
-    def grow(self, slots: int) -> None:
+    def grow(self, rows: int) -> None:
         """Room for so many."""
-        more = np.zeros((slots - len(self.counts), self.counts.shape[1]), dtype=np.int32)
+        more = np.zeros((rows - len(self.counts), self.counts.shape[1]), dtype=np.int32)
         self.counts = np.concatenate([self.counts, more])
 
-    def _apply(self, event: Event, change: Change) -> None:
-        np.add.at(self.counts[:, self._columns[event, change.window]], change.slots, np.int32(change.by))
+    def _apply(self, event: Event, change: Change) -> np.ndarray:
+        """The rows in which it counts."""
+        rows = self._counted(change.slots)
+        np.add.at(self.counts[:, self._columns[event, change.window]], rows, np.int32(change.by))
+        return rows
 
     def _entries(self, found: Impressions) -> dict[Event, np.ndarray]:
         enters = entered(found.at, found.known, np.maximum)

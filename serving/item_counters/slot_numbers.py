@@ -14,7 +14,7 @@ UNASKED = -2
 
 
 class SlotNumbers:
-    """`names` are the items of the kept slots; none: slots stay as they are."""
+    """`names` are the items of the kept slots."""
 
     def __init__(self, names: Sequence[str], slots: Slots) -> None:
         self._names, self._slots = names, slots
@@ -36,8 +36,6 @@ class SlotNumbers:
 
     def _of(self, kept: np.ndarray) -> np.ndarray:
         """Raises IndexError of a slot without a name."""
-        if not len(self._names):
-            return kept
         new = np.unique(kept[self._given[kept] == UNASKED])
         self._given[new] = self._slots.of([self._names[slot] for slot in new.tolist()])
         return self._given.take(kept)

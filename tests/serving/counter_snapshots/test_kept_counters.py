@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from contracts.features.event_features import EventFeatures
@@ -41,6 +42,34 @@ def test_begun_anew_at_any_moment_it_knows_what_it_knew_all_along(
             said.append((host.said, at_last))
             assert (host.resumed > 8) == bool(anew)
     assert said[0] == said[1]
+
+
+def test_a_bundle_of_other_groups_and_items_goes_on_from_what_one_before_has_counted(
+    loaded: LoadedBundle, tmp_path: Path
+) -> None:
+    """And knows what it would if it had counted all from the first event."""
+    host = random_host.Host(tmp_path, 3, loaded)
+    with closing(host):
+        random_host.lived(host, 120)
+        while host.counters.look():
+            pass
+        path = host.snapshots.keep(host.counters.holding())
+        host.counters.close()
+        keys, groups = ["i1", "i3", "i4", "i2"], np.array([1, 0, 1, 1], dtype=np.int32)  # in the order of the keys
+        items = FeatureStore(Vocabulary.of(keys, "string"), host.bundle.items.ids, host.bundle.items.dense)
+        host.bundle = replace(host.bundle, items=items, groups={"of_kind": groups})
+        said = []
+        for resumed in (path, None):
+            host.counters = host.begun()
+            assert take_up(host.counters, host.snapshots) == resumed
+            while host.counters.look():
+                pass
+            said.append([host.candidate(row) for row in random_host.ITEMS])  # by their places
+            host.counters.close()
+            path.unlink(missing_ok=True)
+        host.counters = host.begun()
+    assert said[0] == said[1]
+    assert any(value for one in said[0] for name, value in one.items() if "of_kind" in name and "count" in name)
 
 
 class Host(counted_host.Host):

@@ -21,7 +21,7 @@ def at_seconds(counts: RunningCounts, second: int) -> list[int]:
 
 
 def test_an_impression_is_shown_then_decided_with_its_click_then_too_old() -> None:
-    counts = RunningCounts(MEASURES, 10, slots=2)
+    counts = RunningCounts(MEASURES, 10, rows=2)
     counts.show(impression(0, clicked=4))
     found = [at_seconds(counts, second) for second in (0, 1, 9, 10, 99, 100)]
     assert found == [[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 1, 1], [1, 1, 1], [0, 0, 0]]
@@ -29,7 +29,7 @@ def test_an_impression_is_shown_then_decided_with_its_click_then_too_old() -> No
 
 
 def test_a_click_that_comes_later_counts_from_then_on() -> None:
-    counts = RunningCounts(MEASURES, 10, slots=2)
+    counts = RunningCounts(MEASURES, 10, rows=2)
     counts.show(impression(0))
     assert at_seconds(counts, 20) == [1, 1, 0]
     counts.click(impression(0, clicked=30))
@@ -50,7 +50,7 @@ def test_slots_that_change_are_told_once_and_those_of_nobody_never() -> None:
 
 
 def test_other_counts_go_on_from_what_is_held() -> None:
-    counts, others = RunningCounts(MEASURES, 10, slots=2), RunningCounts(MEASURES, 10, slots=2)
+    counts, others = RunningCounts(MEASURES, 10, rows=2), RunningCounts(MEASURES, 10, rows=2)
     counts.show(impression(0, clicked=4))
     assert at_seconds(counts, 5) == [1, 0, 0]
     others.resume(counts.held())

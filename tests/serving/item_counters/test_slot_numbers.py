@@ -5,7 +5,6 @@ import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.item_counters import item_slots
-from serving.item_counters.group_slots import GroupSlots
 from serving.item_counters.item_slots import ItemSlots
 from serving.item_counters.slot_numbers import SlotNumbers
 from serving.item_counters.sorted_runs import Columns
@@ -37,12 +36,6 @@ def test_rows_of_items_without_room_are_left_out(loaded: LoadedBundle, monkeypat
     assert [part.tolist() for part in found] == [[0, 1], [2, 1], [1, 2]]  # asked in the order of the kept slots
     (waiting,) = numbers.waiting([run(2, 1, 3)])
     assert [part.tolist() for part in waiting] == [[0, 1], [100, 101], [2, 1]]
-
-
-def test_groups_keep_their_slots(loaded: LoadedBundle) -> None:
-    slots = GroupSlots(loaded.items, np.zeros(len(loaded.items), dtype=np.int32))
-    (found,) = SlotNumbers([], slots).waiting([run(1, 1)])
-    assert found[2].tolist() == [1, 1]
 
 
 def test_a_slot_that_nobody_had_is_an_error(loaded: LoadedBundle) -> None:
