@@ -6,7 +6,9 @@ whatever their format (pipelines/reading/landed.py):
     FOLDER/conversions/FIRST-LAST.parquet      event_id, user, item, event and known time
 
 A range of events is written down before its files are made: a process that is killed meanwhile makes the same files
-again. Every event is in exactly one file, every file is whole. One process of the host lands at a time.
+again. Every event is in exactly one file, every file is whole. One process of the host lands at a time. Where files of
+a log that began before, or that an older copy of the events was put in place of, have the names already, theirs come
+after all of these.
 """
 
 from __future__ import annotations
@@ -24,13 +26,14 @@ import pyarrow.parquet as pq
 
 from contracts.atomic_write import durable
 from contracts.features.event_features import ColumnType, EventFeatures
-from contracts.table_files import landed_name
+from contracts.table_files import is_landed_name, landed_name
 from serving.embedded_store.database import transaction
 from serving.events.event import Kind, as_text
 from serving.events.event_store import EventStore
 
 ROWS = 100_000  # events of one file
 LANDED, LANDING = "landed", "landing"  # the last event that is in a file, and that is about to be
+SHIFT = "landing_shift"  # of the numbers in the names of the files that are about to be
 TYPES: dict[ColumnType, pa.DataType] = {
     "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
     "list": pa.list_(pa.string())}
@@ -61,11 +64,11 @@ def land(store: EventStore, features: EventFeatures, folder: Path, rows: int = R
     done = 0
     with _alone(folder) as mine:
         while mine and store.fact(LANDED) < store.newest:
-            done += _land_some(store, features, folder, _next(store, rows, size))
+            done += _land_some(store, features, folder, _next(store, features, folder, rows, size))
     return done
 
 
-def _next(store: EventStore, rows: int, size: int) -> tuple[int, int]:
+def _next(store: EventStore, features: EventFeatures, folder: Path, rows: int, size: int) -> tuple[int, int]:
     """The last event that is landed, and the last of those that are next: at most `rows` of `size` bytes, one event at
     least. It is written down before their files are made."""
     first, last = store.fact(LANDED), store.fact(LANDING)
@@ -75,11 +78,22 @@ def _next(store: EventStore, rows: int, size: int) -> tuple[int, int]:
         last = last if found is None else found
         with transaction(store.connection):
             store.set_fact(LANDING, last)
+            store.set_fact(SHIFT, _shift(features, folder, first, last))
     return first, last
 
 
+def _shift(features: EventFeatures, folder: Path, first: int, last: int) -> int:
+    """By which no file that is there is written over."""
+    folders = [folder / folder_of(kind, features) for kind in Kind]
+    if not any((one / landed_name(first + 1, last)).exists() for one in folders):
+        return 0
+    taken = [int(path.stem.split("-")[1]) for one in folders for path in one.glob("*.parquet")
+             if is_landed_name(path.name)]
+    return max(taken) - first
+
+
 def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: tuple[int, int]) -> int:
-    first, last = turn
+    first, last = (number + store.fact(SHIFT) for number in turn)
     rows_ = store.connection.execute(RANGE, turn)
     found = [Landed(*row)._replace(columns=json.loads(row[-1])) for row in rows_]
     for kind in Kind:
@@ -89,7 +103,7 @@ def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: t
             with durable(path) as draft:
                 pq.write_table(_table(of_kind, kind, features), draft)
     with transaction(store.connection):
-        store.set_fact(LANDED, last)
+        store.set_fact(LANDED, turn[1])
     return len(found)
 
 

@@ -53,6 +53,24 @@ def test_every_event_is_landed_once_whatever_the_size_of_a_file(store: EventStor
     assert sorted(found) == ["shown a", "shown b", "shown c"]
 
 
+def test_events_of_another_file_write_over_nothing_that_is_landed(store: EventStore, tmp_path: Path) -> None:
+    """One that begins anew, and an older copy that was put back: both give numbers that files have already."""
+    log = tmp_path / "log"
+    land(store, FEATURES, log)
+    for name in ("anew", "put back"):
+        other = store_at(tmp_path / name, SetClock())
+        other.record([[shown_event(f"{name} {number}", START) for number in range(4)]])
+        assert land(other, FEATURES, log) == 4
+        with transaction(other.connection):
+            other.set_fact(LANDED, 0)  # killed before it said so
+        assert land(other, FEATURES, log) == 4
+        other.record([[shown_event(f"{name} later", START)]])
+        assert land(other, FEATURES, log) == 1
+    found = sorted(row["event_id"] for row in rows(log / "shown"))
+    others = [f"shown {name} {number}" for name in ("anew", "put back") for number in (0, 1, 2, 3, "later")]
+    assert found == sorted(["shown a", "shown b", *others])
+
+
 def test_a_turn_is_bounded_in_bytes_and_lands_one_event_at_least(store: EventStore, tmp_path: Path) -> None:
     of_two = store.connection.execute("SELECT sum(length(columns)) FROM events WHERE seq <= 2").fetchone()[0]
     assert land(store, FEATURES, tmp_path / "log", size=of_two) == 4
