@@ -32,8 +32,7 @@ class Database(sqlite3.Connection):
     def check_in_place(self) -> None:
         """Raises OperationalError where one was removed or replaced: what is written then nobody finds again."""
         if _files_of(self.path) != self.files:
-            raise sqlite3.OperationalError(
-                f"{self.path.name} was removed or replaced while it was open; start the server anew")
+            raise sqlite3.OperationalError(f"{self.path.name} was removed or replaced; start the server anew")
 
 
 def _files_of(path: Path) -> Sequence[tuple[int, int] | None]:

@@ -22,7 +22,7 @@ class StreamReader:
 
     def __init__(self, opened: Callable[[], tuple[EventStream, Callable[[], None]]], folder: Path) -> None:
         self._opened, self._path, self._stop = opened, folder / LOCK, threading.Event()
-        self._trouble = Trouble("the stream of events cannot be read (%s); it is tried again, and nothing is lost",
+        self._trouble = Trouble("the stream of events cannot be read (%s); it is tried again, with what it holds then",
                                 "the stream of events is read again")
         self._thread = threading.Thread(target=self._wait_for_turn, name="stream", daemon=True)
         self._thread.start()
