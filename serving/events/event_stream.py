@@ -85,6 +85,7 @@ class EventStream:
     ) -> None:
         self._client, self._store, self._features, self._serve, self._told = client, store, features, serve, told
         self._group, self._begun, self._unacknowledged = group_of(store.connection), False, True
+        self._refused = {True: 0, False: 0}  # by whether they were kept
 
     def turn(self, wait: float) -> int:
         """Records what is there, or comes within `wait` seconds; returns how many entries were read. Raises RedisError,
@@ -145,7 +146,7 @@ class EventStream:
     def _acknowledge(self, entries: Sequence[Entry], refused: Sequence[tuple[Entry, str]]) -> None:
         """Keeping and acknowledging are one where the Redis takes both: a reader that dies keeps nothing twice. At
         its `maxmemory` it takes no transaction, but a mere acknowledgement."""
-        read, where = [entry.id for entry in entries], f"kept in {REFUSED}"
+        read, where, kept = [entry.id for entry in entries], f"kept in {REFUSED}", True
         if not refused:
             self._client.xack(STREAM, self._group, *read)
             return
@@ -157,9 +158,12 @@ class EventStream:
                 pipe.execute()
         except ResponseError as error:  # it is full, or that key is something else: no event waits for that
             self._client.xack(STREAM, self._group, *read)
+            kept = False
             where = f"not kept ({short(str(error))}): they are in {STREAM} from {refused[0][0].id.decode()} on"
-        log.warning("%d of %d events of the stream are refused, and %s; the first: %s", len(refused), len(entries),
-                    where, refused[0][1])
+        before, self._refused[kept] = self._refused[kept], self._refused[kept] + len(refused)
+        if self._refused[kept].bit_length() > before.bit_length():  # at first, and when they are twice as many
+            log.warning("%d events of the stream are refused, and %s; one of them: %s", self._refused[kept], where,
+                        refused[0][1])
 
 
 def _kept(entry: Entry, why: str) -> dict[Any, Any]:

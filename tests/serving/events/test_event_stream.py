@@ -192,6 +192,16 @@ def test_a_stream_that_fails_is_read_on_and_one_that_was_lost_begins_anew(
             continue
 
 
+def test_the_log_tells_the_first_refused_event_and_when_they_are_twice_as_many(
+    host: Host, client: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(9):
+        client.xadd(STREAM, {"json": "{"})
+        host.drained()
+    told = [line.split()[0] for line in caplog.messages if "are refused, and kept" in line]
+    assert told == ["1", "2", "4", "8"]
+
+
 def test_a_full_redis_that_keeps_no_refused_entry_holds_no_event_up(
     host: Host, client: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
