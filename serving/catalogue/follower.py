@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
 import threading
 import time
 from collections import deque
@@ -101,7 +102,8 @@ class Follower:
                 self.failure, pause = "", STEADY_SECONDS if self.applied > before else POLL_SECONDS
             except Exception as error:  # whatever it is, the next try may succeed
                 if not self.failure:
-                    log.error("changes of items are not shown", exc_info=error)
+                    log.error("changes of items are not shown (%s)", short(str(error)),
+                              exc_info=None if isinstance(error, sqlite3.Error) else error)
                 self.failure = short(f"{type(error).__name__}: {error}", 200)
 
     def _merge(self) -> None:

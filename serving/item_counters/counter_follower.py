@@ -22,6 +22,7 @@ a request reads the counters of the items that it ranks, and puts their part of 
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -200,7 +201,8 @@ class CounterFollower:
             self._failure = "" if self._whole else self._failure
         except Exception as error:  # whatever it is, the next try may succeed
             if not self._failure:
-                log.error("events are not counted into the items' counters", exc_info=error)
+                log.error("events are not counted into the items' counters (%s)", short(str(error)),
+                          exc_info=None if isinstance(error, sqlite3.Error) else error)
             self._failure, behind = short(f"{type(error).__name__}: {error}", 200), False
         return behind
 

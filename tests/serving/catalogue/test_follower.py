@@ -64,7 +64,9 @@ def test_a_failure_is_told_and_passes(
         until(lambda: follower.applied == 1 and not follower.failure)
 
 
-def test_a_store_that_was_removed_is_told(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:
+def test_a_store_that_was_removed_is_told_in_a_line(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """What it took before is shown all the same."""
     fresh = FreshBundle(loaded, bundle_folder)
     with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
@@ -74,6 +76,9 @@ def test_a_store_that_was_removed_is_told(loaded: LoadedBundle, bundle_folder: P
         follower.start()
         until(lambda: "catalogue.sqlite was removed" in follower.failure)
         assert follower.applied == 1
+    (told,) = [one for one in caplog.records if "not shown" in one.message]
+    assert "start the server anew" in told.message
+    assert told.exc_info is None
 
 
 def test_a_merge_that_fails_is_told_and_tried_again(
