@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
-from contracts.errors import ConfigError, DataError
+from contracts.errors import ConfigError, DataError, SchemaError
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.failures import explained, first_line, has_no_reader, nothing_to_read
@@ -36,8 +37,8 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
     would otherwise differ from query to query; the embedded engine's own readers fail on a row that does not fit.
 
     Raises DataError when there is nothing to read or a file is damaged, SchemaError when a derived column's expression
-    names an unknown column, ConfigError when an expression is no SQL, schema_ddl is no DDL, or an option of a text
-    format is unknown to the embedded engine.
+    names an unknown column or a column has a backtick in its name, ConfigError when an expression is no SQL,
+    schema_ddl is no DDL, or an option of a text format is unknown to the embedded engine.
     """
     is_landed = landed.is_landed(source, path, what)
     source = landed.as_landed(source) if is_landed else source
@@ -45,6 +46,7 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
         embedded_text = _is_text(source) and is_embedded(spark)
         load = _staged if embedded_text else _reached
         frame = load(spark, source, path, held, what)
+        _check_names(frame.columns, f"{what} ({path})")
         corrupt = F.col(CORRUPT) if CORRUPT in frame.columns else F.lit(None).cast("string")
         frame = frame.select(*[F.col(f"`{c}`") for c in frame.columns if c != CORRUPT], corrupt.alias(CORRUPT))
     if is_landed:
@@ -55,6 +57,14 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
         held.callback(frame.unpersist)
         return frame.persist()
     return frame
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Raises SchemaError on a name that an expression cannot say."""
+    for name in names:
+        if "`" in name:
+            raise SchemaError(f"{where}: the name of the column {name} has a backtick in it, which stands around names "
+                              "in SQL and not in them; rename it in the file")
 
 
 def _is_text(source: Source) -> bool:

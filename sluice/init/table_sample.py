@@ -132,6 +132,14 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
     twice = next((name for place, name in enumerate(names) if name.lower() in lower[:place]), None)
     if twice is not None:
         raise DataError(f"{path} has two columns named {twice}, letter case apart; rename one")
+    _check_backticks(path, names)
+
+
+def _check_backticks(path: Path, names: Sequence[str]) -> None:
+    odd = next((name for name in names if "`" in name), None)
+    if odd is not None:
+        raise DataError(f"{path}: the name of the column {odd} has a backtick in it, which stands around names in SQL "
+                        "and not in them; rename it in the file")
 
 
 def _check_alike(files: Sequence[Path], names: Sequence[Sequence[str]]) -> None:
@@ -180,6 +188,7 @@ def _text(path: Path, files: Sequence[Path], shown: Sequence[Path], bounds: Boun
         _check_names(path, list(values))
         return TableSample(path, values, dict(types), _estimate(count, pieces, size), None, "json")
     dialect = sniff(pieces[0], path, pieces)
+    _check_backticks(path, dialect.names)
     _check_alike(shown, [dialect.first_names(of_file[0]) for of_file, _ in read])
     lines = [row for of_file, _ in read for number, piece in enumerate(of_file)
              for row in dialect.rows(piece, first=number == 0)]

@@ -69,6 +69,12 @@ def test_a_csv_header_in_another_order_is_refused(spark: SparkSession, tmp_path:
         read(spark, source, path).collect()
 
 
+def test_a_name_with_a_backtick_is_refused_with_the_cure(spark: SparkSession, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a`b": [1], "c": [2]}), tmp_path / "log.parquet")
+    with pytest.raises(SchemaError, match=r"the column a`b has a backtick .* rename it"):
+        read(spark, Source(path=str(tmp_path / "log.parquet"), format="parquet"), str(tmp_path / "log.parquet"))
+
+
 def test_derived_columns_may_use_earlier_ones(spark: SparkSession, tmp_path: Path) -> None:
     path = texts(tmp_path / "log.json", '{"a": 1}\n')
     source = Source(path=path, format="json", derive={"b": "a + 1", "c": "try_cast(concat('x', b) AS INT)"})

@@ -130,6 +130,14 @@ def test_a_partitioned_folder_is_refused_with_the_cure(tmp_path: Path) -> None:
         read_sample(tmp_path / "log")
 
 
+def test_a_name_with_a_backtick_is_refused_with_the_cure(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a`b,c\n" + "1,2\n" * 9)
+    pq.write_table(pa.table({"a`b": [1], "c": [2]}), tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        with pytest.raises(DataError, match=r"the column a`b has a backtick .* rename it"):
+            read_sample(tmp_path / name)
+
+
 def test_names_that_differ_in_case_alone_are_one_to_spark(tmp_path: Path) -> None:
     pq.write_table(pa.table({"Price": [1], "price": [2]}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match="two columns named price"):
