@@ -58,12 +58,7 @@ class SideTable:
 def tables_beside(path: Path) -> list[Beside]:
     """Tables in the folder of the log `path` that may be joined to it, without the log; what cannot be read is none."""
     found = []
-    for other in sorted(path.absolute().parent.iterdir())[:MOST_FILES]:
-        unpacked = Path(other.name.lower().removesuffix(".gz"))
-        if not other.is_file() or other.samefile(path) or unpacked.suffix in (*NO_TABLES, ".json", ".jsonl", ".log"):
-            continue
-        if other.name.startswith(".") or not 0 < other.stat().st_size <= WHOLE_BYTES:
-            continue
+    for other in _files_beside(path)[:MOST_FILES]:
         try:
             if not _may_be_joined(other):
                 continue
@@ -72,6 +67,24 @@ def tables_beside(path: Path) -> list[Beside]:
             continue
         found.append(Beside(sample, typed_columns(sample)))
     return found
+
+
+def passed_over(path: Path) -> dict[str, str]:
+    """What else lies beside the log and is not looked at -> why."""
+    rest = _files_beside(path)[MOST_FILES:]
+    if not rest:
+        return {}
+    named = rest[0].name if len(rest) == 1 else f"{rest[0].name} to {rest[-1].name}"
+    return {named: f"{len(rest)} of {MOST_FILES + len(rest)} files beside the log, of which the first {MOST_FILES} by "
+                   "name are looked at; where a table of users or items is among them, put it and the log into a "
+                   "folder of their own, or write it as [users] or [items]"}
+
+
+def _files_beside(path: Path) -> list[Path]:
+    return [other for other in sorted(path.absolute().parent.iterdir())
+            if other.is_file() and not other.samefile(path) and not other.name.startswith(".")
+            and Path(other.name.lower().removesuffix(".gz")).suffix not in (*NO_TABLES, ".json", ".jsonl", ".log")
+            and 0 < other.stat().st_size <= WHOLE_BYTES]
 
 
 def _may_be_joined(path: Path) -> bool:

@@ -15,6 +15,7 @@ from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from contracts.errors import ConfigError, DataError
 from sluice.commands.init_command import write_config
+from sluice.init.side_tables import MOST_FILES
 from sluice.run import jobs
 from tests.sluice.unlike_files import UNLIKE, dates_as_text, no_header
 
@@ -31,6 +32,15 @@ def test_it_shows_each_column_with_its_reason_and_what_to_do_next(tmp_path: Path
         assert part in text
     assert found.roles["event_time"] == "event_time"
     assert load(tmp_path / "made.toml").log.user_id == "user_id"
+
+
+def test_files_beside_the_log_that_are_not_looked_at_are_said(tmp_path: Path) -> None:
+    shown, path = io.StringIO(), dates_as_text(tmp_path)
+    for number in range(MOST_FILES + 3):
+        (tmp_path / f"z{number:03d}.csv").write_text("kind,height\n" + "a,1.5\n" * 9)
+    write_config(path, tmp_path / "made.toml", None, False, console(shown))
+    assert "z030.csv to z032.csv: 3 of" in shown.getvalue()
+    assert "# Not joined: z030.csv to z032.csv: 3 of" in (tmp_path / "made.toml").read_text()
 
 
 def test_an_existing_configuration_is_not_overwritten_unless_asked(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from contracts.config.config import Config, parse
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
-from sluice.init.side_tables import tables_beside
+from sluice.init.side_tables import MOST_FILES, passed_over, tables_beside
 from sluice.init.table_sample import read_sample
 
 RANDOM = np.random.default_rng(0)
@@ -106,6 +106,18 @@ def test_another_log_beside_is_not_worth_reading(tmp_path: Path) -> None:
     heights = (f"{row % 7},{RANDOM.normal()}" for row in range(ROWS))
     (tmp_path / "heights.csv").write_text("kind,height\n" + "\n".join(heights) + "\n")
     assert [table.stem for table in tables_beside(path)] == ["movies.csv"]
+
+
+def test_files_that_are_not_looked_at_are_named(tmp_path: Path) -> None:
+    path = named(tmp_path)
+    (tmp_path / "README.txt").unlink()
+    assert passed_over(path) == {}
+    for number in range(MOST_FILES):
+        (tmp_path / f"a{number:02d}.csv").write_text("kind,height\n" + "a,1.5\n" * 9)
+    assert tables_beside(path) == []
+    (name, why), = passed_over(path).items()
+    assert name == "links.csv to movies.csv"
+    assert f"2 of {MOST_FILES + 2} files" in why
 
 
 def test_a_linked_log_has_the_tables_beside_the_link(tmp_path: Path) -> None:
