@@ -5,6 +5,7 @@ A log of who took what and when, without a column that is named like a label or 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 import re
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from contracts.config.log import Log
 from contracts.errors import DataError
 from sluice.init.column_types import Column, missing, quoted
 from sluice.init.table_sample import TableSample
@@ -28,8 +30,10 @@ COMPARISON = re.compile(r"\s*(?P<column>`[^`]+`|\w+)\s*(?P<operator>>=|<=|==|!=|
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<>": operator.ne,
     ">": operator.gt, "<": operator.lt}
+SINGLE_VALUES = ("integer", "number", "boolean", "text")
 HOUR, SOON = 3600, 0.99
 SOME = 0.5  # of rows that tell a label: of fewer it is none
+MOST_MISSING: float = Log.model_fields["max_bad_share"].default
 OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
 CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
 
@@ -193,12 +197,13 @@ def _as_asked(columns: Sequence[Column], wanted: str) -> Label:
             raise DataError(f"--label {wanted!r} is no column and reads none; there are "
                             f"{', '.join(column.plain for column in columns)}")
         return _of_expression(wanted, columns, read)
-    if _two_valued(named[0]):
-        return _binary(named[0], "as asked")
-    if named[0].type in ("integer", "number"):
-        return _threshold(named[0])
-    raise DataError(f"--label {wanted!r} has {len(named[0].distinct)} values; give an expression that is true for the "
-                    f"positives, such as --label \"{quoted(named[0].plain)} = '{named[0].known[0]}'\"")
+    column = named[0]
+    if len(column.distinct) == 2 and column.type in SINGLE_VALUES:
+        return _of_most_rows(_binary(column, "as asked"), column)
+    if column.type in ("integer", "number"):
+        return _of_most_rows(_threshold(column), column)
+    raise DataError(f"--label {wanted!r} has {len(column.distinct)} values; give an expression that is true for the "
+                    f"positives, such as --label \"{quoted(column.plain)} = '{column.known[0]}'\"")
 
 
 def _of_expression(wanted: str, columns: Sequence[Column], read: frozenset[str]) -> Label:
@@ -213,7 +218,20 @@ def _of_expression(wanted: str, columns: Sequence[Column], read: frozenset[str])
         truth = tuple(value is not None and compare(_comparable(value, limit), limit) for value in column.values)
     except (TypeError, ValueError):
         return Label(wanted, read, None, "as asked")
-    return Label(wanted, read, sum(truth) / len(truth), "as asked", truth=truth)
+    rate = sum(truth) / max(len(column.known), 1)
+    return _of_most_rows(Label(wanted, read, rate, "as asked", truth=truth), column)
+
+
+def _of_most_rows(label: Label, column: Column) -> Label:
+    """The label, which the column alone tells, with what becomes of rows without a value. Raises DataError where they
+    are more than a run takes."""
+    rows = missing(column)
+    if len(column.values) - len(column.known) > MOST_MISSING * len(column.values):
+        raise DataError(f"{label.expression} is neither true nor false where {column.name} has no value{rows}: they go "
+                        f"to quarantine, and a run takes {MOST_MISSING:.0%} of its rows there (log.max_bad_share). "
+                        "Take them out of the file, or count them as negative: --label "
+                        f"\"{quoted(column.plain)} IS NOT NULL AND {label.expression}\"")
+    return dataclasses.replace(label, why=f"{label.why}{rows}: they go to quarantine") if rows else label
 
 
 def _comparable(value: Any, limit: Any) -> Any:
@@ -221,7 +239,7 @@ def _comparable(value: Any, limit: Any) -> Any:
 
 
 def _two_valued(column: Column) -> bool:
-    return column.type in ("integer", "number", "boolean", "text") and len(column.distinct) == 2 and _complete(column)
+    return column.type in SINGLE_VALUES and len(column.distinct) == 2 and _complete(column)
 
 
 def _complete(column: Column) -> bool:

@@ -90,6 +90,17 @@ def test_an_asked_label_is_taken(wanted: str, expression: str) -> None:
     assert found.columns == {wanted.split()[0]}
 
 
+@pytest.mark.parametrize("wanted", ["stars", "stars >= 4"])
+def test_an_asked_label_that_rows_do_not_tell_says_what_becomes_of_them(wanted: str) -> None:
+    def asked(without: int) -> str:
+        return guess_label([column("stars", [1, 2, 3, 4, 5] * 200 + [None] * without)], wanted).why
+
+    assert "quarantine" not in asked(0)
+    assert "5 rows (0.50%) without one: they go to quarantine" in asked(5)
+    with pytest.raises(DataError, match=r"50 rows .* 1% of its rows .*--label \"stars IS NOT NULL AND stars >= 4\""):
+        asked(50)
+
+
 @pytest.mark.parametrize(("wanted", "sentence"), [("colour > 1", "is no column"), ("word", "give an expression")])
 def test_an_asked_label_that_is_none_is_refused(wanted: str, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
