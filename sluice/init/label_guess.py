@@ -22,6 +22,7 @@ NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|convert
                    r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|"
                    r"(is_)?(fraud|attributed|booked|churned|default)|default(ed)?|action|installed?|"
                    r"booking_bool|click_bool|deposit|exited|approved)$", re.I)
+GENRES = re.compile(r"^(adventure|comedy|drama|horror|romance|thriller)$", re.I)  # beside them "action" is one as well
 RATING = re.compile(r"rating|stars|score|grade", re.I)
 YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
 MOST_RATINGS, RATING_SHARE, MOST_NAMED = 11, 0.75, 5
@@ -103,6 +104,7 @@ def guess_label(
     """
     if wanted is not None:
         return _as_asked(columns, wanted)
+    columns = _without_genre(columns)
     two = [column for column in columns if _two_valued(column)]
     named = [column for column in two if NAMES.match(column.plain)]
     if named:
@@ -133,6 +135,11 @@ def guess_label(
     example = CURE.format(column=quoted(next((c.plain for c in columns if c.type == "integer"), columns[-1].plain)))
     raise DataError("there is no label: no column has exactly two values, none is named like a rating, and no table of "
                     f"clicks lies beside with times and a key of the rows ([label.clicks]); {example}")
+
+
+def _without_genre(columns: Sequence[Column]) -> Sequence[Column]:
+    genres = any(GENRES.match(column.plain) for column in columns)
+    return [column for column in columns if not (genres and column.plain.lower() == "action")]
 
 
 def _clicked(columns: Sequence[Column], clicks: Clicks) -> Label:

@@ -31,6 +31,9 @@ TWO, OTHER = column("flag", [0, 1] * 10), column("switch", [1, 0] * 10)
         ([TWO, NUMBERS, OTHER, NUMBERS], "flag = 1"),
         ([NUMBERS, column("rating", [1, 2, 3, 4, 5] * 4), TWO], "rating >= 4"),
         ([NUMBERS, column("stars", [0.5, 1.0, 2.5, 5.0] * 5, "number")], "stars >= 5"),
+        ([column("ACTION", [0, 1] * 10), NUMBERS, column("rating", [1, 2, 3, 4, 5] * 4)], "ACTION = 1"),
+        ([column("Action", [0, 1] * 10), column("Comedy", [1, 0] * 10), column("rating", [1, 2, 3, 4, 5] * 4)],
+         "rating >= 4"),
     ],
 )
 def test_labels_are_told_by_name_then_place_then_being_alone(columns: list[Column], expression: str) -> None:
