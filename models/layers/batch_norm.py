@@ -57,6 +57,11 @@ def hidden_layers(network: nn.Module) -> bool:
     return any(mlp.hidden for mlp in _stacks(network))
 
 
+def hidden_units(network: nn.Module) -> bool:
+    """Whether any stand between inputs and logit, normalised or not, such as an MLP's outputs that others read."""
+    return any(stack.hidden or (isinstance(stack, Mlp) and len(stack.output_bias) > 1) for stack in _stacks(network))
+
+
 def insert(network: nn.Module) -> None:
     """Behind every hidden layer of the network, before its parameters are handed to an optimiser."""
     for mlp in _stacks(network):

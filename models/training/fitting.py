@@ -60,7 +60,7 @@ def fit(
     half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
                 change=change, half=half)
-    deep = batch_norm.hidden_layers(network)
+    deep = batch_norm.hidden_units(network)
     loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
     result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)

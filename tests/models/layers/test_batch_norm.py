@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from contracts.config.training import Train
+from contracts.config.training import NEED_HIDDEN, Train
 from contracts.features.feature_spec import FeatureSpec
 from models.layers import batch_norm
 from models.layers.mlp import Mlp
@@ -69,6 +69,16 @@ def test_a_batch_of_one_row_is_no_obstacle() -> None:
     one = [part[:1] for part in inputs()]
     expected = mlp(*one)
     torch.testing.assert_close(mlp.train()(*one), expected)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_single_width_makes_hidden_units(name: str, spec: FeatureSpec, settings: Train) -> None:
+    """Of FinalMLP as well, whose streams have no layer that is normalised then."""
+    one, none = (settings.model_copy(update={"hidden": hidden}) for hidden in ((8,), ()))
+    linear = name in ("popularity", "logistic_regression", "factorisation_machine")
+    assert batch_norm.hidden_units(registry.build(name, spec, one)) is not linear
+    if name not in NEED_HIDDEN:
+        assert not batch_norm.hidden_units(registry.build(name, spec, none))
 
 
 def test_embeddings_start_small_where_hidden_layers_bring_the_scale_back(spec: FeatureSpec, settings: Train) -> None:
