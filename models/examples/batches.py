@@ -106,9 +106,10 @@ class ExampleSet(ExampleFiles):
 
     def batches(
         self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False, *, rank: int = 0,
-        world: int = 1,
+        world: int = 1, fewest: int = 1,
     ) -> Iterator[Batch]:
-        """Batches in file order, or shuffled; one seed gives one order.
+        """Batches in file order, or shuffled; one seed gives one order. A last one of fewer rows than `fewest` is left
+        out.
 
         `batch_size` rows are those of all `world` processes together, which yield equally many batches. Of a folder
         held in memory each takes its rows of every batch, so that batches are those of one process; of a larger one
@@ -118,7 +119,7 @@ class ExampleSet(ExampleFiles):
         order = generator.permutation(len(self.groups)) if shuffle else np.arange(len(self.groups))
         if world > 1 and self._held is not None:
             buffers = self._buffers([self.groups[i] for i in order], batch_size, shuffle)
-            yield from self._cut(buffers, batch_size, generator if shuffle else None, drop_last, rank, world)
+            yield from self._cut(buffers, batch_size, generator if shuffle else None, drop_last, rank, world, fewest)
             return
         shards = [[self.groups[i] for i in order[r::world]] for r in range(world)]
         sizes = [batch_size * (r + 1) // world - batch_size * r // world for r in range(world)]
@@ -130,7 +131,7 @@ class ExampleSet(ExampleFiles):
                 f"to each of {world} processes; use fewer processes or a smaller batch"
             )
         buffers = self._buffers(shards[rank], sizes[rank], shuffle)
-        stream = self._cut(buffers, sizes[rank], generator if shuffle else None, drop_last or world > 1)
+        stream = self._cut(buffers, sizes[rank], generator if shuffle else None, drop_last or world > 1, fewest=fewest)
         for number, batch in enumerate(stream):
             if number == limit:
                 return
@@ -174,10 +175,10 @@ class ExampleSet(ExampleFiles):
     @staticmethod
     def _cut(
         buffers: Iterator[Batch], batch_size: int, generator: np.random.Generator | None, drop_last: bool,
-        rank: int = 0, world: int = 1,
+        rank: int = 0, world: int = 1, fewest: int = 1,
     ) -> Iterator[Batch]:
-        """Every `world`-th row of each batch from `rank` on; a last batch with less than two rows for each is left
-        out."""
+        """Every `world`-th row of each batch from `rank` on; a last batch of fewer than `fewest` rows, or of several
+        processes with less than two for each, is left out."""
         rest: Batch | None = None
         for part in buffers:
             buffer = part if rest is None else _join([rest, part])
@@ -189,7 +190,8 @@ class ExampleSet(ExampleFiles):
                 yield _span(buffer, span) if order is None else buffer.take(order[span])
             tail = slice(full, rows)
             rest = _span(buffer, tail) if order is None else buffer.take(order[tail])
-        if rest is not None and len(rest.row) and not drop_last and (world == 1 or len(rest.row) >= 2 * world):
+        least = max(fewest, 1 if world == 1 else 2 * world)
+        if rest is not None and len(rest.row) >= least and not drop_last:
             yield rest if world == 1 else _span(rest, slice(rank, None, world))
 
     def _convert(self, table: pa.Table, path: Path) -> Batch:

@@ -57,12 +57,12 @@ class ArrayExamples(ExampleSet):
 
     def batches(
         self, batch_size: int, shuffle: bool = False, seed: int = 0, drop_last: bool = False, *, rank: int = 0,
-        world: int = 1,
+        world: int = 1, fewest: int = 1,
     ) -> Iterator[Batch]:
         """As ExampleSet held in memory: of several processes each takes every `world`-th row of a batch."""
         order = np.random.default_rng(seed).permutation(self.rows) if shuffle else np.arange(self.rows)
         tail = self.rows % batch_size
-        usable = self.rows - tail if drop_last or (world > 1 and tail < 2 * world) else self.rows
+        usable = self.rows - tail if drop_last or tail < max(fewest, 1 if world == 1 else 2 * world) else self.rows
         for start in range(0, usable, batch_size):
             yield self._whole.take(torch.from_numpy(order[start + rank : min(start + batch_size, usable) : world]))
 

@@ -32,6 +32,7 @@ from models.training.monitor import Validated
 from models.training.run_state import RunState
 from models.training.validation import evaluated, loss_of
 
+FEWEST = 16  # rows of a last batch, or a quarter of a full one: the mean and spread of few are no guide
 CHECKED = 32  # batches after which a GPU is asked whether the losses are finite
 OnEpoch = Callable[[EpochFigures], None]
 OnBatch = Callable[[int, int], None]
@@ -171,7 +172,9 @@ class Loop:
         """From where `now` stands in the epoch to its end; `weights` are the best so far."""
         self.loss.train()
         size, (rank, world), epoch = self.settings.batch_rows(train.rows), self.world, now.epoch
-        batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world)
+        fewest = min(FEWEST, size // 4) if train.rows > size else 1
+        batches = train.batches(size, shuffle=True, seed=self.seed * 1000 + epoch, rank=rank, world=world,
+                                fewest=fewest)
         expected = -(-train.rows // size)
         total: Tensor | float = now.total
         count, number = now.count, now.batch

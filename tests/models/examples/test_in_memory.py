@@ -33,6 +33,13 @@ def test_processes_share_every_batch(examples: ArrayExamples) -> None:
         assert sorted(row for share in shares for row in share.row.tolist()) == sorted(batch.row.tolist())
 
 
+def test_a_last_batch_of_fewer_rows_than_wanted_is_left_out(examples: ArrayExamples, item_world: Any) -> None:
+    assert examples.rows % 857 == 1
+    for kind in (examples, item_world.train):
+        assert [len(kept.row) for kept in kind.batches(857, fewest=2)] == [857] * 7
+        assert [len(kept.row) for kept in kind.batches(857)] == [857] * 7 + [1]
+
+
 def test_a_sample_has_the_asked_size(item_world: Any, spec: FeatureSpec) -> None:
     assert len(rows_of(item_world.train, spec, 300, 0)) == 300
 

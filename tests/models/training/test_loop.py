@@ -47,6 +47,18 @@ def test_the_log_loss_decides_where_it_is_wanted(item_world: Any, spec: FeatureS
     assert result.best_epoch == min(result.history, key=lambda entry: entry.validation_loss).epoch
 
 
+@pytest.mark.parametrize(("size", "over", "batches"), [(857, 1, 7), (1197, 15, 5), (1496, 16, 5), (10_000, 6000, 1)])
+def test_a_last_batch_of_few_rows_is_left_out(
+    size: int, over: int, batches: int, item_world: Any, spec: FeatureSpec, settings: Train
+) -> None:
+    assert item_world.train.rows % size == over
+    short = settings.model_copy(update={"epochs": 1, "batch_size": size})
+    seen: list[int] = []
+    network = registry.build("logistic_regression", spec, short)
+    fitting.fit(network, item_world.train, item_world.validation, short, 0, on_batch=lambda done, _: seen.append(done))
+    assert len(seen) == batches
+
+
 def test_callbacks_see_every_epoch_and_batch(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
     epochs: list[EpochFigures] = []
     batches: list[tuple[int, int]] = []
