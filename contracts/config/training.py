@@ -21,12 +21,12 @@ class Train(Section):
     """How the rankers and the two towers are trained, which are, and which ranker is served."""
     models: tuple[ModelName, ...] = Field(
         ("popularity", "logistic_regression", "dnn", "dcn_v2", "din"),
-        description="trained side by side; without din where dnn is named and no field is a sequence, which makes "
-        "them the same",
+        description="trained side by side; without din and din_sequence where dnn is named and no field is a "
+        "sequence, which makes them the same, unless `ranker` names one",
     )
     ranker: ModelName | Literal["best"] = Field(
-        "best", description="the model served; 'best' = by validation AUC, but popularity where what knows more gains "
-        "no more than its standard error"
+        "best", description="the model served; 'best' = by validation AUC, but popularity, where `models` names it "
+        "and what knows more gains no more than its standard error"
     )
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")
@@ -40,11 +40,13 @@ class Train(Section):
     edge_layers: int = Field(1, ge=1, le=5, description="of the model 'fives'")
     numbers: Numbers = Field(
         "plain", description="how every ranker reads a number beside its bins: as it is; with ramps between the edges "
-        "of its finest bins (32 at most); with sines and cosines of learned frequencies"
+        "of its finest bins of at most 32 (of the first named where all are finer); with sines and cosines of learned "
+        "frequencies"
     )
     dropout: float = Field(0.2, ge=0, lt=1, description="of hidden units")
     batch_norm: bool = Field(
-        True, description="batch normalisation of hidden units while training; folded into the layers afterwards"
+        True, description="batch normalisation of hidden units while training, where it starts from nothing; folded "
+        "into the layers afterwards. Not in federated training"
     )
     embedding_l2: float = Field(
         1000.0, ge=0, description="precision of the Gaussian prior on vectors of values, spread over all training "
@@ -59,7 +61,8 @@ class Train(Section):
         "validation says how much it counts beside what a deep one has learned"
     )
     unknown_ids: bool = Field(
-        True, description="ids are made unknown at random in training, as often as validation has unknown ones"
+        True, description="ids are made unknown at random in training, so that they are as often so as in validation, "
+        "and in a hundredth of the rows at least"
     )
     label_smoothing: float = Field(0.0, ge=0, lt=0.5, description="labels e and 1 - e in training")
     batch_size: int | None = Field(
@@ -90,7 +93,7 @@ class Train(Section):
     clip_norm: float = Field(10.0, gt=0, description="largest norm of the gradient")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "fp32", description="of the rankers' matrix products in training; auto: bf16 where the device multiplies it, "
-        "and layers and batches are of 256 at least"
+        "and the widest layer and batches are of 256 at least"
     )
     device: str = Field("auto", description="as torch names it; auto: a GPU where there is one")
     calibration: Literal["isotonic", "platt"] = Field("isotonic", description="fitted on half of the validation window")

@@ -8,7 +8,8 @@ Waves start as small as the values' vectors do: louder ones drown them, and a cr
 a number that says nothing.
 
 z is the number as scaled for a dense input, and stays one beside them: beyond the outer edges the effect is a line.
-Edges are those of the field's finest bins of at most MOST_BINS, scaled as z is; a field without bins has no ramps.
+Edges are those of the field's finest bins of at most MOST_BINS, else of its first ones, scaled as z is; a field without
+bins has no ramps.
 Shapes: dense [B, n] -> [B, width].
 """
 
