@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 from pyspark.sql import Column
@@ -11,6 +10,7 @@ from pyspark.sql import functions as F
 
 from contracts.errors import ConfigError
 from contracts.features.event_clock import Event, Measure
+from pipelines.engine.by_pairs import by_pairs
 from pipelines.windows.publish_clock import AT, CLICK, CLOSE, ENTER
 
 ENTERS: dict[Event, str] = {"shown": ENTER, "closed": CLOSE, "clicked": CLICK}
@@ -37,9 +37,7 @@ def entered_measures(measures: Sequence[Measure]) -> Column:
         )
     bits = [F.when(enters(m), F.lit(1 << place).cast("bigint")).otherwise(F.lit(0).cast("bigint"))
             for place, m in enumerate(measures)]
-    while len(bits) > 1:  # added by pairs: an expression may be nested some fifty deep
-        bits = [reduce(Column.__add__, bits[place : place + 2]) for place in range(0, len(bits), 2)]
-    return bits[0]
+    return by_pairs(Column.__add__, bits)
 
 
 def has_entered(entered: np.ndarray, place: int) -> np.ndarray:

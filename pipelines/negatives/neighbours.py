@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from operator import add
 from pathlib import Path
 from typing import Self
@@ -33,6 +33,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 from contracts.artifacts import ITEM, ROW, USER
 from contracts.atomic_write import aside
 from contracts.features.event_clock import SECOND
+from pipelines.engine.by_pairs import by_pairs
 from pipelines.engine.key_batches import per_key
 from pipelines.engine.step import step
 from pipelines.negatives.catalogue import Catalogue
@@ -115,7 +116,7 @@ def needed(fits: np.ndarray, days: np.ndarray) -> np.ndarray:
 
 def fit_of(fits: np.ndarray) -> Column:
     """The first of the fits that a take counts in, by its place; their number where there is none."""
-    return reduce(add, ((F.col(ENTER) > F.lit(moment)).cast("int") for moment in fits.tolist()), F.lit(0))
+    return by_pairs(add, [F.lit(0), *((F.col(ENTER) > F.lit(moment)).cast("int") for moment in fits.tolist())])
 
 
 def _counts(dated: DataFrame, fits: np.ndarray, names: pa.Array) -> np.ndarray:

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from contracts.errors import SchemaError
+from pipelines.engine.by_pairs import by_pairs
 from pipelines.reading.text_files import CORRUPT
 
 _WHOLE = r"^[+-]?[0-9]+$"
@@ -30,7 +30,7 @@ def typed(frame: DataFrame, schema: T.StructType, options: Mapping[str, str], wh
     values = {field.name: _value(texts[field.name], field, what) for field in schema}
     misfits = [text.isNotNull() & values[name].isNull() for name, text in texts.items()
                if not isinstance(schema[name].dataType, T.StringType)]
-    bad = reduce(Column.__or__, misfits, F.lit(False))
+    bad = by_pairs(Column.__or__, [F.lit(False), *misfits])
     separator = options.get("sep", options.get("delimiter", ",")).replace("\\t", "\t")
     record = F.concat_ws(separator, *[F.coalesce(F.col(_quoted(name)), F.lit("")) for name in texts])
     corrupt = F.coalesce(F.col(CORRUPT), F.when(bad, record))
@@ -43,7 +43,7 @@ def with_times(frame: DataFrame, schema: T.StructType) -> DataFrame:
              if isinstance(field.dataType, T.DateType | T.TimestampType | T.TimestampNTZType)}
     values = {name: F.col(_quoted(name)).try_cast(kind) for name, kind in times.items()}
     misfits = [F.col(_quoted(name)).isNotNull() & value.isNull() for name, value in values.items()]
-    bad = reduce(Column.__or__, misfits, F.lit(False))
+    bad = by_pairs(Column.__or__, [F.lit(False), *misfits])
     record = F.to_json(F.struct(*[F.col(_quoted(field.name)) for field in schema]))
     columns = [values.get(field.name, F.col(_quoted(field.name))).alias(field.name) for field in schema]
     return frame.select(*columns, F.coalesce(F.col(CORRUPT), F.when(bad, record)).alias(CORRUPT))

@@ -50,6 +50,16 @@ def test_blanks_and_the_word_for_null(spark: SparkSession) -> None:
     assert [value for value, _ in values(spark, "string", " a ", "?")] == [" a ", "?"]
 
 
+def test_a_table_may_have_hundreds_of_numbers(spark: SparkSession) -> None:
+    names = [f"x{number}" for number in range(300)]
+    frame = spark.createDataFrame([(*["1.5"] * 300, None), (*["1.5"] * 299, "one", None)],
+                                  ", ".join(f"{name} string" for name in [*names, CORRUPT]))
+    schema = T.StructType([T.StructField(name, T.DoubleType()) for name in names])
+    found = typed(frame, schema, {}, "log").select("x299", CORRUPT).collect()
+    assert sorted((row["x299"], row[CORRUPT]) for row in found if row[CORRUPT] is None) == [(1.5, None)]
+    assert [row[CORRUPT][-7:] for row in found if row[CORRUPT]] == ["1.5,one"]
+
+
 def test_a_type_that_no_field_can_hold_is_refused(spark: SparkSession) -> None:
     with pytest.raises(SchemaError, match="column 'x' is array<int>, which no CSV file can hold"):
         values(spark, "array<int>", "1")
