@@ -44,6 +44,16 @@ def test_dates_become_the_time_of_the_event_and_fields_of_it(tmp_path: Path) -> 
     assert {field.name: field.side for field in config.fields}["shelf"] == "item"
 
 
+@pytest.mark.parametrize(("user", "idle"), [("user_id", False), ("colour", True)])
+def test_a_statistics_window_that_nothing_reads_trains(user: str, idle: bool, tmp_path: Path) -> None:
+    path = dates_as_text(tmp_path)
+    path.write_text(path.read_text().replace("user_id", user, 1))
+    _, config = written(path)
+    assert config.log.event_time
+    assert (config.windows.statistics == 0) is idle
+    assert any(field.kind == "counter" for field in config.fields) is not idle
+
+
 def test_lists_of_parquet_keep_their_type(tmp_path: Path) -> None:
     text, config = written(lists(tmp_path))
     tags = next(field for field in config.fields if field.name == "tags")
