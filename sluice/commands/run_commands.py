@@ -168,8 +168,7 @@ def crosses(
 def pretrain(config: ConfigPath, out: Out = None, seed: Seed = None, as_json: AsJson = False) -> None:
     """Pair rates: the co-occurrence graph of the configured pairs, and a model of its click rates.
 
-    A DNN trained with them and one without say on validation whether rankers read them (`pair_rates.judge`). Stopped
-    in the middle it goes on from its checkpoint by itself, where nothing has changed.
+    A DNN with them and one without judge whether they are read. What was stopped goes on, where nothing has changed.
 
     Example: sluice pretrain examples/marketplace.toml --out out/demo
     """
