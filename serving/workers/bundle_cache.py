@@ -2,6 +2,7 @@
 
     CACHE/serving.json     the version that was served last and its folder
     CACHE/NAME/VERSION     its files, as fetched
+    CACHE/.server          locked by the supervisor as long as it lives; two would remove each other's bundles
 
 Of bundles what neither is served nor was served before it is removed, as is what a killed supervisor left half-fetched,
 both known by their names. Whatever else lies there is somebody else's.
@@ -10,6 +11,7 @@ both known by their names. Whatever else lies there is somebody else's.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -20,9 +22,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from contracts.atomic_write import durable
 from contracts.bundle.bundle import read_manifest
-from contracts.errors import BundleError
+from contracts.errors import BundleError, ConfigError
 
-FILE = "serving.json"
+FILE, LOCK = "serving.json", ".server"
 BUNDLE = re.compile(r"\.?[A-Za-z0-9_-]+-[0-9a-f]{12}(\.[0-9a-f]{8})?")  # VERSION, or .VERSION.MARK half-fetched
 
 
@@ -36,11 +38,19 @@ class ServedBundle(BaseModel):
 
 
 class BundleCache:
-    """One supervisor's: two with one folder would remove each other's bundles."""
+    """One process's, until it ends. Raises ConfigError where another one has the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)  # never closed: that would end the lock
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which no worker inherits, as it would a flock
+        except (BlockingIOError, PermissionError):
+            raise ConfigError(f"{folder} keeps the bundles of another `sluice serve` that runs, and each would remove "
+                              "the other's; give each a folder of its own with --cache") from None
+        except OSError:  # a file system without locks
+            pass
 
     def last_served(self) -> ServedBundle | None:
         """None where nothing was, or its folder is gone, lies elsewhere, or holds another bundle; whether its files are

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from contracts.bundle.bundle import publish
+from contracts.errors import ConfigError
 from serving.workers.bundle_cache import FILE, BundleCache, ServedBundle, default_folder
 
 VERSION = "shop-0123456789ab"
@@ -33,6 +36,21 @@ def test_what_was_served_last_is_known_to_the_next_start(cache: BundleCache) -> 
     for served in (first, second):
         cache.remember(served)
     assert BundleCache(cache.folder).last_served() == second
+
+
+def test_a_folder_is_one_servers_until_it_ends(cache: BundleCache) -> None:
+    """However it ends."""
+    holds = ("import sys; from pathlib import Path; from serving.workers.bundle_cache import BundleCache; "
+             "BundleCache(Path(sys.argv[1])); print('held', flush=True); sys.stdin.read()")
+    folder = cache.folder.parent / "other"
+    with subprocess.Popen([sys.executable, "-c", holds, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(ConfigError, match=r"another `sluice serve` .* --cache"):
+            BundleCache(folder)
+        other.kill()
+    BundleCache(folder)
 
 
 def test_a_damaged_memory_or_a_lost_folder_is_none(cache: BundleCache) -> None:

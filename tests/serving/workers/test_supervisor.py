@@ -324,6 +324,12 @@ def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
         ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", server.port, options)
 
 
+def test_a_second_server_with_the_cache_is_refused(platform, server, tmp_path):
+    options = ("--registry", platform.uri, "--cache", str(platform.cache))
+    with pytest.raises(SluiceError, match="keeps the bundles of another `sluice serve`"):
+        ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", options=options)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("alias", "sentence"), [("nobody", "names no such bundle"), ("shadow", "parity rows differ")])
 def test_without_a_first_bundle_nothing_is_served(platform, tmp_path, alias, sentence):
