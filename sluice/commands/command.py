@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from contracts.config.config import Config
 
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+ADDRESS = re.compile(  # HOST:PORT, or a name of gRPC's
+    r"(dns|unix|unix-abstract|vsock|ipv4|ipv6|xds):.+|([^\s/:]+|\[[^\s/\]]+\]):(?P<port>[0-9]{1,9})")
 app = typer.Typer(
     name="sluice",
     no_args_is_help=True,
@@ -54,7 +56,18 @@ Data = Annotated[
     typer.Option(help="the folder, or address such as s3a://bucket/logs, that {data} stands for in the configuration",
                  metavar="PATH"),
 ]
-Target = Annotated[str, typer.Option(help="HOST:PORT")]
+
+def server_address(value: str) -> str:
+    """One or several with commas between. gRPC would take another port where none is told, or one that is none. Raises
+    BadParameter."""
+    for one in value.split(","):
+        told = ADDRESS.fullmatch(one.strip())
+        if told is None or not 0 < int(told["port"] or 1) <= 65_535:
+            raise typer.BadParameter(f"{one.strip()!r} is no HOST:PORT, such as 127.0.0.1:50051; a port is 1 to 65535")
+    return value
+
+
+Target = Annotated[str, typer.Option(help="HOST:PORT", callback=server_address)]
 Tls = Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")]
 ServerAuthority = Annotated[
     Path | None, typer.Option(envvar="SLUICE_TLS_CA", help="TLS: the authority of the server's certificate, in PEM")

@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from sluice.cli import app
-from sluice.commands.command import console, opened, show
+from sluice.commands.command import console, opened, server_address, show
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -29,6 +29,20 @@ def test_a_result_is_printed_only_where_json_is_wanted(capsys):
     assert capsys.readouterr().out == ""
     show({"a": 1, "path": Path("x")}, as_json=True)
     assert json.loads(capsys.readouterr().out) == {"a": 1, "path": "x"}
+
+
+@pytest.mark.parametrize("target", ["localhost", "localhost:", ":50051", "http://localhost:80", "localhost:0",
+                                    "localhost:99999", "one:50051,two", "a b:1", "one:50051,"])
+def test_an_address_without_a_port_is_refused(target):
+    refused = CliRunner().invoke(app, ["rank", "--user", "u1", "--target", target])
+    assert refused.exit_code == 2
+    assert "is no HOST:PORT, such as 127.0.0.1:50051" in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize("target", ["localhost:50051", "one:1, two:65535", "[::1]:50051", "dns:///host:50051",
+                                    "unix:/run/sluice.sock"])
+def test_addresses_are_taken_as_grpc_takes_them(target):
+    assert server_address(target) == target
 
 
 def test_help_and_a_wrong_name_say_everything_once():
