@@ -169,6 +169,9 @@ class Crosses(Section):
     budget: int = Field(18, ge=0, description="largest number of crosses")
     max_keys: int = Field(2_000_000, ge=1, description="largest number of keys of all crosses together")
     min_count: int = Field(5, ge=1, description="rows a key of a cross must have in the training window")
+    max_columns: int = Field(
+        64, ge=2, description="columns that are looked at, where there are more: those that say most alone"
+    )
     layers: int = Field(2, ge=1, le=5, description="crosses join up to layers + 1 fields")
     dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = (64,)

@@ -36,6 +36,7 @@ from models.cross_search.crossable_pairs import allowed_pairs
 from models.cross_search.derivation import Cross, derive
 from models.cross_search.outcome import SearchOutcome, SearchSpace
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
+from models.cross_search.telling_columns import narrowed
 from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named
 from models.examples.batches import ExampleSet
@@ -89,8 +90,9 @@ def find_crosses(
     or it is there. `resume` takes up the checkpoint of a search that was ended. `beside` is told before the search what
     `compare_ahead` can do while it goes on, which `compare` then finds. Raises NothingToCrossError where no two
     columns can be crossed, ConfigError for the checkpoint of another search."""
-    spec = without_crosses(FeatureSpec.read(out.encoding))
-    chosen_seed = config.seed if seed is None else seed
+    chosen_seed, every = config.seed if seed is None else seed, without_crosses(FeatureSpec.read(out.encoding))
+    spec = narrowed(every, ExampleSet(out.examples("train"), every.model_copy()), config.crosses.max_columns,
+                    chosen_seed)
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
     digest = _digest(config, chosen_seed, columns)
     known = _kept(out, digest, config)
