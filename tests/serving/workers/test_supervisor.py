@@ -244,14 +244,14 @@ class WholeAnswers(SteadyLoad):
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platform, server):
+def test_a_process_that_dies_is_replaced_and_one_without_supervisor_ends(platform, server, tmp_path):
     [first] = workers(server)
     os.kill(first, signal.SIGKILL)
     until(lambda: workers(server) not in ([], [first]))
     with RankingClient(server.target) as client:
         client.wait_ready(60)
         assert client.rank("u01", seconds=20).items
-    orphan = platform.start()
+    orphan = platform.start(more=("--cache", str(tmp_path / "cache")))
     orphan.process.kill()
     orphan.process.wait()
     until(lambda: refused(orphan.port), 30)
