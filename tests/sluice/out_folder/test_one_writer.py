@@ -25,7 +25,12 @@ with one_writer(Path(sys.argv[1]), "run"):
     print("held", flush=True)
     time.sleep(60)
 """
-FORK = "import os\n    if not os.fork(): time.sleep(60)"
+FORK = """import os
+    one, other = os.pipe()
+    if not os.fork():
+        os.write(other, b"!")  # what it does first, to hold nothing, is done
+        time.sleep(60)
+    os.read(one, 1)"""
 
 
 @contextmanager
