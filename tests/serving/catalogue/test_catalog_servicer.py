@@ -7,9 +7,10 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -72,19 +73,25 @@ def test_changes_over_the_wire_outlive_the_server(bundle_folder: Path, tmp_path:
         server.stop()
 
 
-def test_of_an_upsert_each_part_holds_by_the_version_of_its_kind(
-    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
-) -> None:
-    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
+@contextmanager
+def served(loaded: LoadedBundle, bundle_folder: Path, folder: Path) -> Iterator[tuple[Catalogue, Any]]:
+    """A catalogue and a stub of its service over a real channel."""
+    with closing(Catalogue(loaded, bundle_folder, folder)) as catalogue:
         servicer = CatalogServicer(catalogue, loaded.settings.serve)
         with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
                 grpc.insecure_channel(server.target) as channel:
-            catalog = sluice_pb2_grpc.CatalogStub(channel)
-            stock = pb.ItemStock(change=change("new", 5), stock=7)
-            catalog.SetStock(pb.SetStockRequest(items=[stock]), timeout=60)
-            whole = pb.UpsertRequest(items=[pb.ItemUpsert(change=change("new", 4), bid=2.0, stock=3)])
-            outcomes = [catalog.Upsert(whole, timeout=60).results[0].outcome for _ in range(2)]
+            yield catalogue, sluice_pb2_grpc.CatalogStub(channel)
         servicer.close()
+
+
+def test_of_an_upsert_each_part_holds_by_the_version_of_its_kind(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
+) -> None:
+    with served(loaded, bundle_folder, tmp_path) as (_, catalog):
+        stock = pb.ItemStock(change=change("new", 5), stock=7)
+        catalog.SetStock(pb.SetStockRequest(items=[stock]), timeout=60)
+        whole = pb.UpsertRequest(items=[pb.ItemUpsert(change=change("new", 4), bid=2.0, stock=3)])
+        outcomes = [catalog.Upsert(whole, timeout=60).results[0].outcome for _ in range(2)]
     assert outcomes == [pb.ChangeResult.APPLIED, pb.ChangeResult.SUPERSEDED]
     with closing(ChangeStore(tmp_path)) as store:
         kept = {one.kind: (one.version, one.number) for one in store.numbers_of(["new"])}
@@ -118,19 +125,14 @@ def test_the_log_tells_once_that_the_disk_refuses_changes_and_once_that_it_takes
         raise sqlite3.OperationalError("database or disk is full")
 
     request = pb.WithdrawRequest(items=[change("i05")])
-    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
-        servicer = CatalogServicer(catalogue, loaded.settings.serve)
-        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
-                grpc.insecure_channel(server.target) as channel, caplog.at_level(logging.INFO):
-            catalog = sluice_pb2_grpc.CatalogStub(channel)
-            with monkeypatch.context() as patched:
-                patched.setattr(catalogue, "record", full)
-                for _ in range(3):
-                    with pytest.raises(grpc.RpcError, match="disk is full"):
-                        catalog.Withdraw(request, timeout=60)
-            for _ in range(2):
-                catalog.Withdraw(request, timeout=60)
-        servicer.close()
+    with served(loaded, bundle_folder, tmp_path) as (catalogue, catalog), caplog.at_level(logging.INFO):
+        with monkeypatch.context() as patched:
+            patched.setattr(catalogue, "record", full)
+            for _ in range(3):
+                with pytest.raises(grpc.RpcError, match="disk is full"):
+                    catalog.Withdraw(request, timeout=60)
+        for _ in range(2):
+            catalog.Withdraw(request, timeout=60)
     told = [one.getMessage()[:32] for one in caplog.records if "stored" in one.getMessage()]
     assert told == ["changes of items cannot be stored"[:32], "changes of items are stored again"[:32]]
 
@@ -138,29 +140,21 @@ def test_the_log_tells_once_that_the_disk_refuses_changes_and_once_that_it_takes
 def test_nothing_is_acknowledged_once_the_store_was_removed(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
 ) -> None:
-    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
-        servicer = CatalogServicer(catalogue, loaded.settings.serve)
-        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
-                grpc.insecure_channel(server.target) as channel:
-            (tmp_path / FILE).unlink()
-            with pytest.raises(grpc.RpcError, match="was removed or replaced") as refused:
-                sluice_pb2_grpc.CatalogStub(channel).Withdraw(pb.WithdrawRequest(items=[change("i05")]), timeout=60)
-        servicer.close()
+    with served(loaded, bundle_folder, tmp_path) as (_, catalog):
+        (tmp_path / FILE).unlink()
+        with pytest.raises(grpc.RpcError, match="was removed or replaced") as refused:
+            catalog.Withdraw(pb.WithdrawRequest(items=[change("i05")]), timeout=60)
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 def test_the_status_says_which_file_it_cannot_read_and_what_to_do(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path
 ) -> None:
-    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
-        servicer = CatalogServicer(catalogue, loaded.settings.serve)
-        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
-                grpc.insecure_channel(server.target) as channel:
-            with closing(sqlite3.connect(tmp_path / FILE)) as other:
-                other.execute("DROP TABLE changes")
-            with pytest.raises(grpc.RpcError) as unread:
-                sluice_pb2_grpc.CatalogStub(channel).Status(pb.CatalogStatusRequest(), timeout=60)
-        servicer.close()
+    with served(loaded, bundle_folder, tmp_path) as (_, catalog):
+        with closing(sqlite3.connect(tmp_path / FILE)) as other:
+            other.execute("DROP TABLE changes")
+        with pytest.raises(grpc.RpcError) as unread:
+            catalog.Status(pb.CatalogStatusRequest(), timeout=60)
     assert unread.value.code() is grpc.StatusCode.UNAVAILABLE
     details = unread.value.details() or ""
     assert str(tmp_path / FILE) in details
@@ -174,12 +168,8 @@ def test_the_status_tells_how_many_cannot_be_shown_and_why(
     with closing(ChangeStore(tmp_path)) as store:
         store.record([Change(item=item, kind="item", version=1, event_time=10**15, arrived=10**15,
                              value=encoded({"price": price})) for item, price in (("odd", "cheap"), ("i05", 2.0))])
-    with closing(Catalogue(loaded, bundle_folder, tmp_path)) as catalogue:
-        servicer = CatalogServicer(catalogue, loaded.settings.serve)
-        with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[servicer.add_to]) as server, \
-                grpc.insecure_channel(server.target) as channel:
-            status = sluice_pb2_grpc.CatalogStub(channel).Status(pb.CatalogStatusRequest(), timeout=60)
-        servicer.close()
+    with served(loaded, bundle_folder, tmp_path) as (catalogue, catalog):
+        status = catalog.Status(pb.CatalogStatusRequest(), timeout=60)
     assert (status.unshown_items, status.changed_items, status.failure) == (1, 1, "")
     assert status.last_unshown.startswith("'odd': ")
     assert catalogue.state()[1] == 1
