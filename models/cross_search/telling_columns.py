@@ -21,9 +21,10 @@ ROWS = 100_000  # of the sample
 def narrowed(spec: FeatureSpec, examples: ExampleSet, most: int, seed: int) -> FeatureSpec:
     """The spec without the fields that say least alone, so that at most so many columns can be crossed; one that has no
     more stays as it is. What cannot be crossed stays, too, and what other fields are made of."""
-    if len(crossable(spec.model_copy())) <= most:
+    every = spec.model_copy()  # what is asked of a spec it remembers, and what is made of it would, too
+    if len(crossable(every)) <= most:
         return spec
-    columns = read(examples, spec.model_copy(), ROWS, seed)
+    columns = read(examples, every, ROWS, seed)
     said, slots = dict[str, float](), dict[str, int]()
     referred = {name for field in spec.fields for name in (field.of, *field.parts)}
     for place, slot in enumerate(columns.slots):
