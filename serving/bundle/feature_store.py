@@ -6,8 +6,9 @@ cost no Python objects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,14 @@ import pyarrow.compute as pc
 from contracts.bundle.bundle import load_array, save_array
 from contracts.errors import BundleError, DataError
 from contracts.features import vocabulary
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import UNKNOWN, FeatureField, FeatureSpec
 from contracts.features.vocabulary import Vocabulary
 
 UNKNOWN_ROW = -1
 PARTS = ("ids", "dense")
 FEW = 32  # keys that are read sooner one by one
+LOOKED_AT = 1000  # items by which the field of their keys is known
 
 
 class FeatureStore:
@@ -76,6 +80,38 @@ class FeatureStore:
             raise BundleError(f"{folder}: table {name!r} has {len(keys)} keys, {len(ids)} rows of ids and {len(dense)} "
                               "dense ones; both must have one row more than keys: assemble the bundle again")
         return cls(keys, ids, dense)
+
+
+class OwnKeys:
+    """The categorical field that holds the items' own keys, known by what the table has; models may have learned of an
+    item that the table lacks, under its key."""
+
+    def __init__(self, items: FeatureStore, spec: FeatureSpec, encoder: Encoder) -> None:
+        rows = np.unique(np.linspace(0, items.stored - 1, LOOKED_AT).astype(np.int64))
+        keys = items.keys_of(rows)
+        self._field = next((
+            spec.by_name[slot.field] for slot in spec.id_slots("item") if spec.by_name[slot.field].kind == "categorical"
+            and _are_ids_of(encoder, spec.by_name[slot.field], keys, items.ids[rows, slot.start])), None)
+
+    def __call__(self, key: str, described: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is said of an item that the table lacks, with its key, where a field holds that and is not said."""
+        field = self._field
+        return described if field is None or field.name in described else {**described, field.name: _typed(field, key)}
+
+
+def _are_ids_of(encoder: Encoder, field: FeatureField, keys: Sequence[str], ids: np.ndarray) -> bool:
+    (found,) = encoder.field_ids(field, [_typed(field, key) for key in keys])
+    return bool((found > UNKNOWN).any()) and np.array_equal(found[:, 0], ids)
+
+
+def _typed(field: FeatureField, key: str) -> str | int | None:
+    """A key as the field's values are; None where it is none of them."""
+    if field.key_type == "string":
+        return key
+    try:
+        return int(key)
+    except ValueError:
+        return None
 
 
 def _keys(folder: Path, name: str) -> Vocabulary:

@@ -175,8 +175,10 @@ class FreshBundle:
 
     def _write(self, changes: Sequence[Change]) -> None:
         """All or nothing: what can fail is done before the first row is written."""
-        keys, described = [change.item for change in changes], [change.values for change in changes]
-        bundle, stored = self.bundle, self._loaded.items.rows(keys).astype(np.int64)
+        keys, bundle = [change.item for change in changes], self.bundle
+        stored = self._loaded.items.rows(keys).astype(np.int64)
+        described = [change.values if row >= 0 else self._encoder.with_key(change.item, change.values)
+                     for change, row in zip(changes, stored.tolist(), strict=True)]
         columns = self._encoder.columns(described, stored)
         numbers = self._numbers_of_items(stored, described, [change.event_time / 1e6 for change in changes])
         rows = np.array([self._row(key) for key in keys], dtype=np.int64)

@@ -1,7 +1,7 @@
 """What changes say of items, as columns that the bundle keeps of every item: inputs, vectors, parts of first layers.
 
-A field that a change leaves out is as in the bundle, and unknown for an item that the bundle lacks; so is a value that
-no vocabulary knows.
+A field that a change leaves out is as in the bundle, and unknown for an item that the bundle lacks, but for the one
+that holds the items' own keys. Unknown is a value that no vocabulary knows, too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contracts.features.encoding import Encoded, number, scale
 from contracts.features.feature_spec import FeatureField
 from models.examples.batches import FeatureBlock
 from models.inference.item_part import item_part
+from serving.bundle.feature_store import OwnKeys
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import ContextValue, as_column
 
@@ -44,6 +45,11 @@ class ItemEncoder:
                          for column in range(slot.start, slot.start + slot.width)] for field in self._fields}
         self._dense_columns = {slot.field: slot.start for slot in spec.dense_slots("item")}
         self._rank_part = None if bundle.rank_table is None else item_part(bundle.ranker)
+        self._named = OwnKeys(bundle.items, spec, bundle.encoder)
+
+    def with_key(self, key: str, described: Described) -> Described:
+        """What a change says of an item that the bundle lacks, and its key where a field holds that."""
+        return self._named(key, described)
 
     @torch.inference_mode()
     def columns(self, described: Sequence[Described], rows: np.ndarray) -> ItemColumns:

@@ -16,7 +16,7 @@ from contracts.errors import DataError, RequestError
 from contracts.features.encoding import Encoded
 from contracts.shown import short
 from models.examples.batches import FeatureBlock
-from serving.bundle.feature_store import UNKNOWN_ROW
+from serving.bundle.feature_store import UNKNOWN_ROW, OwnKeys
 from serving.bundle.filter_column import as_text
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.query import ContextValue, RankQuery, as_column
@@ -77,7 +77,7 @@ class ItemDescriber:
 
     def __init__(self, bundle: LoadedBundle) -> None:
         self._items, self._encoder, self._towers = bundle.items, bundle.encoder, bundle.towers
-        self._fields = bundle.spec.of_side("item")
+        self._fields, self._named = bundle.spec.of_side("item"), OwnKeys(bundle.items, bundle.spec, bundle.encoder)
 
     def rows(
         self, keys: Sequence[str], features: Mapping[str, Described], bids: Mapping[str, float] | None = None
@@ -91,7 +91,7 @@ class ItemDescriber:
         numbers = {key: len(self._items) + number for number, key in enumerate(given)}
         for place in np.flatnonzero(rows < 0).tolist():
             rows[place] = numbers.get(keys[place], UNKNOWN_ROW)
-        return rows, self._made(given, tuple(features[key] for key in given), bids or {})
+        return rows, self._made(given, tuple(self._named(key, features[key]) for key in given), bids or {})
 
     def _made(self, keys: tuple[str, ...], described: tuple[Described, ...], bids: Mapping[str, float]) -> GivenItems:
         columns = {field.name: [as_column(field, one.get(field.name)) for one in described] for field in self._fields}

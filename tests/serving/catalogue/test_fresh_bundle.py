@@ -10,8 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+from contracts.artifacts import ITEM, Artifacts
+from contracts.bundle import bundle
+from serving.assembly.assemble import assemble
 from serving.bundle.loaded_bundle import NEVER, LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
@@ -145,6 +150,23 @@ def test_a_new_item_is_the_item_that_it_is_described_as(market: object, fresh: F
     assert both["brand-new"].score == pytest.approx(both["i79"].score, rel=1e-4)
     only = shown(fresh, filters={"category": (str(values["category"]),)}, limit=10)
     assert "brand-new" in only or len(only) == 10
+
+
+def test_an_item_that_training_saw_comes_to_a_bundle_without_it_with_its_own_id(
+    market: Market, trained_copy: Artifacts, loaded: LoadedBundle
+) -> None:
+    """Though the change does not name the field of keys."""
+    (file,) = trained_copy.online_items.iterdir()
+    table = pq.read_table(file)
+    pq.write_table(table.filter(pc.not_equal(table.column(ITEM), "i03")), file)
+    metrics = assemble(market.config, trained_copy, trained_copy.out / "build")
+    bundle.publish(trained_copy.out / "build", trained_copy.bundle, market.config.name, metrics=metrics)
+    fresh = FreshBundle(LoadedBundle.load(trained_copy.bundle), trained_copy.bundle)
+    assert fresh.items.row("i03") < 0
+    values = {name: market.items[name][3] for name in ("category", "brand", "price", "tags")}
+    fresh.apply([change("i03", "item", values)])
+    np.testing.assert_array_equal(
+        fresh.items.ids[fresh.items.row("i03")], loaded.items.ids[loaded.items.row("i03")])
 
 
 def test_a_new_value_can_be_filtered_by(fresh: FreshBundle) -> None:

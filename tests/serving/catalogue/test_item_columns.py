@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from contracts.errors import DataError
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.item_columns import ItemEncoder
 from serving.request.query import ContextValue, as_column
@@ -49,3 +52,15 @@ def test_inputs_are_those_that_the_bundles_encoder_makes(loaded: LoadedBundle) -
     columns = {field.name: [as_column(field, one.get(field.name)) for one in described] for field in fields}
     for made, expected in zip(found.inputs, loaded.encoder.encode(columns, "item"), strict=True):
         np.testing.assert_array_equal(made, expected)
+
+
+def test_the_field_of_the_items_own_keys_is_known_by_what_the_bundle_has(loaded: LoadedBundle) -> None:
+    """Its value is the key unless one is said; which field it is hangs on no name."""
+    encoder = ItemEncoder(loaded)
+    assert encoder.with_key("i03", {"brand": 3}) == {"item_id": "i03", "brand": 3}
+    assert encoder.with_key("i03", {"item_id": "i04"}) == {"item_id": "i04"}
+    slot = next(slot for slot in loaded.spec.id_slots("item") if slot.field == "item_id")
+    others = loaded.items.ids.copy()
+    others[:-1, slot.start] = others[:-1, slot.start][::-1]
+    foreign = replace(loaded, items=FeatureStore(loaded.items.keys, others, loaded.items.dense))
+    assert ItemEncoder(foreign).with_key("i03", {"brand": 3}) == {"brand": 3}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from contracts.errors import RequestError
+from contracts.features.vocabulary import Vocabulary
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems, ItemDescriber
 from serving.request.query import RankQuery
@@ -37,6 +40,21 @@ def test_unknown_items_are_found_where_they_are_described(loaded: LoadedBundle, 
     assert rows.tolist() == [len(loaded.items), loaded.items.row(KNOWN), -1, len(loaded.items) + 1, len(loaded.items)]
     assert given is not None
     assert given.keys == (TWIN, "other")
+
+
+def test_the_key_of_a_described_item_is_what_training_may_have_known_it_by(
+    loaded: LoadedBundle, market: Any
+) -> None:
+    """Unless the description says another."""
+    item, row = "i03", loaded.items.row("i03")
+    lacking = FeatureStore(Vocabulary.of([key for key in market.items["item_id"] if key != item], "string"),
+                           np.delete(loaded.items.ids, row, axis=0), np.delete(loaded.items.dense, row, axis=0))
+    slot = next(slot for slot in loaded.spec.id_slots("item") if slot.field == "item_id")
+    describer = ItemDescriber(replace(loaded, items=lacking))
+    for described, known_as in (({}, row), ({"item_id": "i04"}, loaded.items.row("i04"))):
+        given = describer.rows([item], {item: described})[1]
+        assert given is not None
+        assert given.inputs.ids[0, slot.start] == loaded.items.ids[known_as, slot.start]
 
 
 def test_nothing_is_given_where_all_is_known(loaded: LoadedBundle, described: dict[str, Any]) -> None:
