@@ -50,7 +50,7 @@ class Train(Section):
     )
     embedding_l2: float = Field(
         1000.0, ge=0, description="precision of the Gaussian prior on vectors of values, spread over all training "
-        "rows; a hundredth of it where no hidden layer is behind them; 0: none",
+        "rows; a hundredth of it for a factorisation machine; 0: none",
     )
     ensemble: int = Field(
         1, ge=1, le=20, description="networks of different seeds, trained one after the other, whose mean logit is the "

@@ -23,13 +23,14 @@ from models.layers.embedding import item_slot
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
+from models.networks.logistic_regression import LogisticRegression
 from models.training.loop import Change, FitResult, Loop, OnBatch, OnEpoch
 from models.training.precision import half_precision
 from models.training.prior_weight import weigh_prior
 from models.training.unknown_ids import UnknownIds, dropped_shares
 from models.training.validation import ON_CPU
 
-LINEAR_SHARE = 0.01  # of the penalty: a linear model's weights are effects over 10, and no layer scales them up
+PRODUCT_SHARE = 0.01  # of the penalty: where vectors are multiplied alone, a stronger one keeps all products at zero
 ON_GPU = 65_536  # rows predicted at once
 Start = Callable[[nn.Module], object]  # gives a prepared network weights to start from; says what, None: nothing
 
@@ -61,7 +62,8 @@ def fit(
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
                 change=change, half=half)
     deep = batch_norm.hidden_units(network)
-    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if deep else LINEAR_SHARE), paced=deep)
+    whole = deep or isinstance(network, LogisticRegression)
+    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if whole else PRODUCT_SHARE), paced=deep)
     result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)
     weigh_prior(network, bias, validation)

@@ -28,6 +28,7 @@ USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|pr
 PERSONAL = re.compile(r"(^|[ _])(age|gender|sex|occupation|birth\w*)($|[ _])", re.I)
 CLICKS = re.compile(r"click|purchase|conversion|order|booking|install", re.I)
 FLAGS, MOST_FLAGS, SINGLE = 5, 20, 0.9
+BY_HAND = "write it as [users] or [items], as docs/reference/configuration.md says"
 
 
 @dataclass(frozen=True)
@@ -71,20 +72,27 @@ def tables_beside(path: Path) -> list[Beside]:
 
 def passed_over(path: Path) -> dict[str, str]:
     """What else lies beside the log and is not looked at -> why."""
+    large = {other.name: f"{other.stat().st_size >> 20} MiB; files beside the log are looked at up to "
+                         f"{WHOLE_BYTES >> 20} MiB. Where it has a row per user or item, {BY_HAND}"
+             for other in _tables(path) if other.stat().st_size > WHOLE_BYTES}
     rest = _files_beside(path)[MOST_FILES:]
     if not rest:
-        return {}
+        return large
     named = rest[0].name if len(rest) == 1 else f"{rest[0].name} to {rest[-1].name}"
-    return {named: f"{len(rest)} of {MOST_FILES + len(rest)} files beside the log, of which the first {MOST_FILES} by "
-                   "name are looked at; where a table of users or items is among them, put it and the log into a "
-                   "folder of their own, or write it as [users] or [items]"}
+    return {**large, named: f"{len(rest)} of {MOST_FILES + len(rest)} files beside the log, of which the first "
+                            f"{MOST_FILES} by name are looked at; where a table of users or items is among them, put "
+                            f"it and the log into a folder of their own, or {BY_HAND}"}
 
 
 def _files_beside(path: Path) -> list[Path]:
+    return [other for other in _tables(path) if other.stat().st_size <= WHOLE_BYTES]
+
+
+def _tables(path: Path) -> list[Path]:
     return [other for other in sorted(path.absolute().parent.iterdir())
             if other.is_file() and not other.samefile(path) and not other.name.startswith(".")
             and Path(other.name.lower().removesuffix(".gz")).suffix not in (*NO_TABLES, ".json", ".jsonl", ".log")
-            and 0 < other.stat().st_size <= WHOLE_BYTES]
+            and other.stat().st_size > 0]
 
 
 def _may_be_joined(path: Path) -> bool:

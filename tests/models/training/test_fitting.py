@@ -3,7 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
@@ -33,6 +35,25 @@ def test_smoothed_labels_keep_logits_small(item_world: Any, spec: FeatureSpec, s
         fitting.fit(network, item_world.train, item_world.validation, changed, seed=0)
         sizes.append(np.abs(fitting.predict(network, item_world.validation)).mean())
     assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_the_prior_on_values_is_gaussian_whatever_is_behind_them(
+    item_world: Any, spec: FeatureSpec, settings: Train
+) -> None:
+    """Effects of a linear model, trained until they rest, are those of ridge regression: a weight is a tenth of its
+    effect, so that the precision of an effect is a hundredth of `embedding_l2`."""
+    rest = settings.model_copy(update={"embedding_l2": 30_000.0, "item_prior": False, "unknown_ids": False, "epochs": 30,
+                                       "patience": 30, "schedule": "linear", "monitor": "log_loss"})
+    network = registry.build("logistic_regression", spec, rest)
+    fitting.fit(network, item_world.train, item_world.train, rest, seed=0)
+    (inputs,) = item_world.train.batches(item_world.train.rows)
+    ids = torch.cat([inputs.request.ids, inputs.candidate.ids], dim=1).numpy()
+    columns = np.eye(ids.max() + 1)[ids]
+    table = np.concatenate([*columns.transpose(1, 0, 2), inputs.request.dense, inputs.candidate.dense], axis=1)
+    ridge = LogisticRegression(C=1 / 300).fit(table, inputs.label)
+    found, wanted = fitting.predict(network, item_world.train), ridge.decision_function(table)
+    assert np.corrcoef(found, wanted)[0, 1] > 0.95
+    assert np.std(found) == pytest.approx(np.std(wanted), rel=0.15)
 
 
 def test_bf16_learns_as_well(item_world: Any, spec: FeatureSpec, settings: Train, auc: Any) -> None:

@@ -13,7 +13,7 @@ from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
 from sluice.init.side_tables import MOST_FILES, passed_over, tables_beside
-from sluice.init.table_sample import read_sample
+from sluice.init.table_sample import WHOLE_BYTES, read_sample
 
 RANDOM = np.random.default_rng(0)
 USERS, ITEMS, ROWS = 60, 90, 3000
@@ -118,6 +118,17 @@ def test_files_that_are_not_looked_at_are_named(tmp_path: Path) -> None:
     (name, why), = passed_over(path).items()
     assert name == "links.csv to movies.csv"
     assert f"2 of {MOST_FILES + 2} files" in why
+
+
+def test_a_table_too_large_to_be_looked_at_is_told(tmp_path: Path) -> None:
+    path = named(tmp_path)
+    with (tmp_path / "users.csv").open("wb") as users:
+        users.write(b"userId,age\n1,30\n")
+        users.truncate(WHOLE_BYTES + (9 << 20))
+    assert [table.stem for table in tables_beside(path)] == ["links.csv", "movies.csv"]
+    (name, why), = passed_over(path).items()
+    assert (name, why.split(";")[0]) == ("users.csv", "73 MiB")
+    assert "write it as [users] or [items]" in why
 
 
 def test_a_linked_log_has_the_tables_beside_the_link(tmp_path: Path) -> None:
