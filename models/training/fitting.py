@@ -19,11 +19,10 @@ from models.distributed.shared_candidates import SharedCandidates
 from models.examples.batches import ExampleSet
 from models.examples.shown_items import shown_items
 from models.layers import batch_norm
-from models.layers.embedding import item_slot
+from models.layers.embedding import FusedEmbedding, item_slot
 from models.layers.item_prior import ItemPrior
 from models.layers.losses import ClickLoss, PreRankLoss, RetrievalLoss
 from models.layers.position_bias import PositionBias
-from models.networks.logistic_regression import LogisticRegression
 from models.training.loop import Change, FitResult, Loop, OnBatch, OnEpoch
 from models.training.precision import half_precision
 from models.training.prior_weight import weigh_prior
@@ -62,8 +61,9 @@ def fit(
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
                 change=change, half=half)
     deep = batch_norm.hidden_units(network)
-    whole = deep or isinstance(network, LogisticRegression)
-    loop.weigh_rows(train, settings.embedding_l2 * (1.0 if whole else PRODUCT_SHARE), paced=deep)
+    tables = [module for module in network.modules() if isinstance(module, FusedEmbedding)]
+    products = not deep and any(table.weight.shape[1] > 1 for table in tables)
+    loop.weigh_rows(train, settings.embedding_l2 * (PRODUCT_SHARE if products else 1.0), paced=deep)
     result = loop.run(train, validation, on_epoch, on_batch, bias, kept)
     batch_norm.fold(network)
     weigh_prior(network, bias, validation)

@@ -42,8 +42,9 @@ def test_the_prior_on_values_is_gaussian_whatever_is_behind_them(
 ) -> None:
     """Effects of a linear model, trained until they rest, are those of ridge regression: a weight is a tenth of its
     effect, so that the precision of an effect is a hundredth of `embedding_l2`."""
-    rest = settings.model_copy(update={"embedding_l2": 30_000.0, "item_prior": False, "unknown_ids": False, "epochs": 30,
-                                       "patience": 30, "schedule": "linear", "monitor": "log_loss"})
+    rest = settings.model_copy(update={
+        "embedding_l2": 30_000.0, "item_prior": False, "unknown_ids": False, "epochs": 30, "patience": 30,
+        "schedule": "linear", "monitor": "log_loss"})
     network = registry.build("logistic_regression", spec, rest)
     fitting.fit(network, item_world.train, item_world.train, rest, seed=0)
     (inputs,) = item_world.train.batches(item_world.train.rows)
