@@ -3,6 +3,7 @@
     named, fetched and whole                       is served
     the source is silent, or cannot be asked       what was served last; what the source names comes when it answers
     a worker of it dies while it loads             begun again, STARTS times in all
+    the alias names nothing, or is gone            what was served last; what it names comes when it names something
     it cannot be loaded, or its parity differs     what was served last
 
 Without a bundle that was served last there is nothing to fall back on, and the start fails.
@@ -43,6 +44,10 @@ def first_bundle(search: BundleSearch, last: ServedBundle | None, stop: threadin
         log.warning("the registry cannot be asked (%s): %s is served, as before", sentence(search.error), last.version)
         return last
     first = search.take()
+    if first is None and last is not None:
+        log.warning("the registry names no such bundle (an alias that is gone, or misspelt): %s is served, as "
+                    "before", last.version)
+        return last
     if first is None:
         raise BundleError("the registry names no such bundle; register and promote one first")
     return first

@@ -78,6 +78,8 @@ class Supervisor:
         self._coming: Generation | None = None
         self._draining: Generation | None = None
         self._before: ServedBundle | None = None
+        self._way_back: ServedBundle | None = None
+        self._stopping: threading.Thread | None = None
         self._selected: tuple[tuple[int, ...], ...] | None = None
         self._drain_began = self._quiet_since = 0.0
         self._ending: WorkerProcess | None = None
@@ -153,7 +155,9 @@ class Supervisor:
         self._listeners.update()
         current.tend()
         self._roll_back(current)
-        if self._draining is not None:
+        if self._way_back is not None:
+            self._return(self._way_back)
+        elif self._draining is not None:
             self._draining.tend(revive=False)
             self._leave(self._draining)
         elif self._coming is not None:
@@ -248,10 +252,17 @@ class Supervisor:
         if self._draining is not None and self._draining.version == before.version and self._draining.serving:
             self._replace(current, self._draining)  # they still listen
             return
+        self._way_back, self._ending = before, None
         if self._draining is not None:
-            self._draining.stop()
-            self._draining = self._ending = None
-        self._coming = self._generation(before)
+            self._stopping = threading.Thread(target=self._draining.stop, name="stopping", daemon=True)
+            self._stopping.start()
+
+    def _return(self, before: ServedBundle) -> None:
+        """Loads the bundle before once what is left of its workers is gone: two generations at most."""
+        if self._stopping is not None and self._stopping.is_alive():
+            return
+        self._draining = self._stopping = None
+        self._coming, self._way_back = self._generation(before), None
 
     def _spread(self) -> None:
         """New connections make up for what some workers have fewer, then go to all in turn."""

@@ -47,10 +47,14 @@ def test_without_the_source_it_is_what_was_served_last(
         asked(shelf)
 
 
-def test_a_source_that_names_nothing_is_an_error(shelf: Shelf) -> None:
+def test_of_a_source_that_names_nothing_it_is_what_was_served_last(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
     shelf.version = None
+    assert asked(shelf, LAST) == LAST
+    assert "names no such bundle (an alias that is gone, or misspelt): shop-0 is served, as before" in caplog.text
     with pytest.raises(BundleError, match="names no such bundle; register and promote one first"):
-        asked(shelf, LAST)
+        asked(shelf)
 
 
 def test_a_slow_source_is_not_waited_for_and_its_bundle_comes_later(

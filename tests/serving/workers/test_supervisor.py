@@ -289,6 +289,45 @@ def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform, left):
     shutil.rmtree(platform.answers)
 
 
+@pytest.mark.slow
+def test_while_a_bundle_is_rolled_back_its_workers_that_die_begin_anew(platform):
+    """Beside one of the bundle before that does not end: it has callers, and is stopped as it is asked to."""
+    server = platform.start(workers=2, more=("--connection-seconds", "120"))
+    before, fresh = platform.good
+    old = workers(server)
+    channels = [grpc.insecure_channel(server.target, [("grpc.use_local_subchannel_pool", 1)]) for _ in range(12)]
+    for channel in channels:
+        grpc.channel_ready_future(channel).result(60)
+    time.sleep(1)  # the supervisor is told of them twice a second
+    platform.registry.point(fresh, CHAMPION)
+    until(lambda: answers_with(server, fresh.version))
+
+    def of_fresh() -> list[int]:
+        return [pid for pid in workers(server) if pid not in old]
+
+    def deaths() -> int:
+        return platform.log.read_text().count(f"that serves {fresh.version} has died")
+
+    enough = 2 * PROBATION_DEATHS
+    for number in range(1, enough):
+        until(lambda: len(of_fresh()) == 2)
+        os.kill(of_fresh()[-1], signal.SIGKILL)
+        until(lambda number=number: deaths() == number)
+    until(lambda: len(of_fresh()) == 2)
+    os.kill(old[0], signal.SIGKILL)
+    os.kill(old[1], signal.SIGSTOP)
+    os.kill(of_fresh()[-1], signal.SIGKILL)
+    until(lambda: f"the workers of {fresh.version} keep dying; back to {before.version}" in platform.log.read_text())
+    until(lambda: len(of_fresh()) == 2)
+    assert old[1] in workers(server)  # it has not ended: who died began anew beside it
+    until(lambda: answers_with(server, before.version))
+    assert old[1] not in workers(server)
+    for channel in channels:
+        channel.close()
+    assert server.stop() == 0
+    shutil.rmtree(platform.answers)
+
+
 def answers_with(server, version: str) -> bool:
     """False also while nobody answers."""
     try:
