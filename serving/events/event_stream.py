@@ -43,6 +43,7 @@ MOST_REFUSED, MOST_KEPT = 10_000, 16 << 10  # entries that are kept, and bytes o
 CONSUMER, GROUP = "sluice", "stream_group"
 BEGINNING, NEWER = "0", ">"
 ENTRIES = 1_000  # at once
+REASON = 400  # characters of why an entry is refused: what is wrong, and what to send
 MICROS = 1_000  # of a millisecond, of which an entry's id counts
 MOST_BEHIND = 600_000_000  # microseconds that the host's clock may be behind the store's: no event is lost by that
 log = logging.getLogger("sluice.serving")
@@ -115,7 +116,7 @@ class EventStream:
             try:
                 events.append(self._event(entry))
             except (SluiceError, DecodeError, json_format.ParseError, ValueError) as error:
-                refused.append((entry, short(str(error))))
+                refused.append((entry, short(str(error), REASON)))
         if events:
             (recorded,) = self._store.record([events])
             self._told([kind.name.lower() for kind in recorded.kinds])

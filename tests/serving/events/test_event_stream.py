@@ -129,8 +129,18 @@ def test_what_is_refused_is_kept_with_its_reason_and_holds_nothing_up(host: Host
     assert pending(client, host) == 0
     kept = client.xrange(REFUSED)
     assert [fields[b"reason"].split()[0] for _, fields in kept][:2] == [b"event_id", b"request_id"]  # type: ignore[union-attr]
+    assert kept[0][1][b"reason"].endswith(b"send any text")  # type: ignore[index]
     assert len(kept) == len(wrong)  # type: ignore[arg-type]
     assert len(kept[-1][1][b"event"]) == MOST_KEPT  # type: ignore[index]
+
+
+def test_why_an_event_is_refused_ends_with_what_to_send(host: Host, client: redis.Redis) -> None:
+    shown = click("x")
+    shown.kind, shown.position = pb.Event.IMPRESSION, 1
+    client.xadd(STREAM, {"event": shown.SerializeToString()})
+    assert host.drained() == []
+    ((_, fields),) = client.xrange(REFUSED)  # type: ignore[misc]
+    assert fields[b"reason"].endswith(b"; send what a click pays")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
