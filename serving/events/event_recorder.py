@@ -37,10 +37,15 @@ class NotKept(SluiceError):
 
 
 Told = Callable[[Sequence[str]], None]
+Refused = Callable[[str, int], None]  # of so many events that came by a "call" or the "stream"
 
 
 def nobody(kinds: Sequence[str]) -> None:
     """Hears nothing."""
+
+
+def unheeded(by: str, events: int) -> None:
+    """Nobody hears of refused events."""
 
 
 class Batch(NamedTuple):

@@ -20,7 +20,7 @@ from serving.access.caller_name import Who
 from serving.batches.batch_turns import BatchTurns
 from serving.batches.sized_server import BatchBounds, SizedServer
 from serving.events.event_keeper import EventKeeper
-from serving.events.event_recorder import EventRecorder, Told, nobody
+from serving.events.event_recorder import EventRecorder, Refused, Told, nobody, unheeded
 from serving.events.event_servicer import NO_FEATURES, NO_STORE, EventServicer, now_micros
 from serving.events.event_store import EventStore, unheard
 from serving.events.event_stream import EventStream
@@ -37,12 +37,13 @@ LOG = "log"
 class EventRoom:
     """`folder` None, or a bundle whose log cannot be recorded (`features` None): `RecordEvents` says so, and requests
     are answered from the bundle's tables. `told` hears of the kinds of new events, `who` names callers, who share the
-    turns of batches and what waits for the disk, `was_late` hears of commits that took too long. Raises
-    DataError where the folder cannot be used, ConfigError where `stream` is no address."""
+    turns of batches and what waits for the disk, `was_late` hears of commits that took too long, `refuses`
+    of refused events. Raises DataError where the folder cannot be used, ConfigError where `stream` is no address."""
 
     def __init__(
         self, folder: Path | None, features: EventFeatures | None, serve: Serve, told: Told = nobody,
         who: Who | None = None, stream: str | None = None, was_late: Callable[[], None] = unheard,
+        refuses: Refused = unheeded,
     ) -> None:
         self.users: EventUsers | None = None
         self._reader: StreamReader | None = None
@@ -56,9 +57,9 @@ class EventRoom:
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)
             self.users = EventUsers(opened, features, now_micros)
             if stream is not None:
-                self._reader = read_stream(waiting_client(stream), opened, features, serve, told, folder)
+                self._reader = read_stream(waiting_client(stream), opened, features, serve, told, folder, refuses)
         why = NO_STORE if folder is None else NO_FEATURES
-        self._servicer = EventServicer(serve, features if folder else None, self._recorder, why, who)
+        self._servicer = EventServicer(serve, features if folder else None, self._recorder, why, who, refuses)
         self._bounds = BatchBounds(largest=largest_message(serve), entries=serve.max_events, setting="max_events")
         self._turns, self._who = BatchTurns(), who
 
@@ -81,13 +82,13 @@ class EventRoom:
 
 def read_stream(
     client: redis.Redis, opened: Callable[[], EventStore], features: EventFeatures, serve: Serve, told: Told,
-    folder: Path,
+    folder: Path, refuses: Refused,
 ) -> StreamReader:
     """Reads until it is closed."""
     def begun() -> tuple[EventStream, Callable[[], None]]:
         with ExitStack() as until_begun:
             store = until_begun.enter_context(closing(opened()))
-            stream = EventStream(client, store, features, serve, told)
+            stream = EventStream(client, store, features, serve, told, refuses)
             until_begun.pop_all()
 
         def end() -> None:

@@ -10,7 +10,7 @@ from contracts.config.stages import Serve
 from contracts.features.event_features import EventFeatures
 from serving.access.caller_name import Who, caller_name
 from serving.events.event_checks import Checked, check_events
-from serving.events.event_recorder import EventRecorder, NotKept, TooMany
+from serving.events.event_recorder import EventRecorder, NotKept, Refused, TooMany, unheeded
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 
@@ -29,9 +29,10 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
 
     def __init__(
         self, serve: Serve, features: EventFeatures | None = None, recorder: EventRecorder | None = None,
-        why: str = NO_STORE, who: Who | None = None,
+        why: str = NO_STORE, who: Who | None = None, refuses: Refused = unheeded,
     ) -> None:
         self._serve, self._features, self._recorder, self._why = serve, features, recorder, why
+        self._refuses = refuses
         self._who = who or caller_name(None)
 
     def read(self, request: pb.RecordEventsRequest) -> Checked:
@@ -51,4 +52,6 @@ class EventServicer(sluice_pb2_grpc.EventsServicer):
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
         except NotKept as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
+        if checked.errors:
+            self._refuses("call", len(checked.errors))
         return pb.RecordEventsResponse(recorded=recorded.new, repeats=recorded.repeats, errors=checked.errors)

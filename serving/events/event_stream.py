@@ -33,7 +33,7 @@ from contracts.shown import short
 from serving.embedded_store.database import opened
 from serving.events.event import Event
 from serving.events.event_checks import check_events
-from serving.events.event_recorder import Told
+from serving.events.event_recorder import Refused, Told, unheeded
 from serving.events.event_store import FILE, SCHEMA, EventStore
 from serving.proto import sluice_pb2 as pb
 from serving.redis_store.address import waiting_client
@@ -83,10 +83,11 @@ class EventStream:
 
     def __init__(
         self, client: redis.Redis, store: EventStore, features: EventFeatures, serve: Serve, told: Told,
+        refuses: Refused = unheeded,
     ) -> None:
         self._client, self._store, self._features, self._serve, self._told = client, store, features, serve, told
         self._group, self._begun, self._unacknowledged = group_of(store.connection), False, True
-        self._refused = {True: 0, False: 0}  # by whether they were kept
+        self._refused, self._refuses = {True: 0, False: 0}, refuses  # by whether they were kept
 
     def turn(self, wait: float) -> int:
         """Records what is there, or comes within `wait` seconds; returns how many entries were read. Raises RedisError,
@@ -161,6 +162,7 @@ class EventStream:
             self._client.xack(STREAM, self._group, *read)
             kept = False
             where = f"not kept ({short(str(error))}): they are in {STREAM} from {refused[0][0].id.decode()} on"
+        self._refuses("stream", len(refused))
         before, self._refused[kept] = self._refused[kept], self._refused[kept] + len(refused)
         if self._refused[kept].bit_length() > before.bit_length():  # at first, and when they are twice as many
             log.warning("%d events of the stream are refused, and %s; one of them: %s", self._refused[kept], where,

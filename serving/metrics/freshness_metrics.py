@@ -32,6 +32,10 @@ class FreshnessMetrics:
         self._events = Counter("sluice_events_recorded_total", "New events on the disk.", ["kind"], registry=registry)
         self._late = Counter("sluice_events_late_commits_total", "Commits of events that were done after their known "
                              "time.", registry=registry)
+        self._refused = Counter("sluice_events_refused_total", "Events that are none of the log, by how they came.",
+                                ["by"], registry=registry)
+        for by in ("call", "stream"):
+            self._refused.labels(by)
         self._newest = Gauge("sluice_events_newest_timestamp_seconds", "When the last event was recorded.",
                              registry=registry, multiprocess_mode="max")
         self._ages = Histogram("sluice_user_age_seconds", "How old the newest that is known of a requester beyond the "
@@ -79,6 +83,10 @@ class FreshnessMetrics:
     def was_late(self) -> None:
         """Of a commit of events."""
         self._late.inc()
+
+    def refused(self, by: str, events: int) -> None:
+        """That came by a "call" or the "stream"."""
+        self._refused.labels(by).inc(events)
 
     def user_store(self, state: StoreState) -> None:
         """As it is now."""

@@ -102,6 +102,11 @@ class RequestObserver:
         if self.metrics is not None:
             self.metrics.freshness.was_late()
 
+    def refused_events(self, by: str, events: int) -> None:
+        """By a "call", or the "stream"."""
+        if self.metrics is not None:
+            self.metrics.freshness.refused(by, events)
+
     def close(self) -> None:
         """This process serves no more."""
         if self.metrics is not None:

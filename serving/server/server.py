@@ -146,7 +146,7 @@ class Server:
         self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         serve, who = bundle.settings.serve, caller_name(gate, settings.balanced)
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
-                                 settings.event_stream, self._observer.was_late)
+                                 settings.event_stream, self._observer.was_late, self._observer.refused_events)
         self._catalog = CatalogServicer(catalogue, serve, who, self._counter_state)
         self._stored = stored_users(settings, bundle)
         users = OnlineUsers(self._stored, self._events.users) if self._stored else self._events.users

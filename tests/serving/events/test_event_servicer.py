@@ -40,7 +40,9 @@ class Host:
     """Two workers' rooms over one folder; events are told to the first, requests asked of the second."""
 
     def __init__(self, folder: Path, bundle: LoadedBundle) -> None:
-        self.rooms = [EventRoom(folder, recorded_features(), SERVE) for _ in range(2)]
+        self.refused = list[tuple[str, int]]()
+        self.rooms = [EventRoom(folder, recorded_features(), SERVE, refuses=lambda *told: self.refused.append(told))
+                      for _ in range(2)]
         self.servicer = RankingServicer(Funnel(bundle), bundle.manifest, SERVE, users=self.rooms[1].users)
 
 
@@ -100,12 +102,15 @@ def test_a_click_is_in_the_next_request_of_another_worker_as_if_the_caller_had_t
     assert not next(stage for stage in before.stages if stage.name == "user").HasField("age_seconds")
 
 
-def test_each_event_has_an_error_of_its_own_and_repeats_are_counted(events: sluice_pb2_grpc.EventsStub) -> None:
+def test_each_event_has_an_error_of_its_own_and_repeats_are_counted(
+    events: sluice_pb2_grpc.EventsStub, host: Host
+) -> None:
     bad = impression("b", "u01", "i01")
     bad.ClearField("bid")
     found = record(events, bad, impression("c", "u01", "i01"), impression("c", "u01", "i01"))
     assert (found.recorded, found.repeats) == (1, 1)
     assert [(error.index, error.event_id, error.field) for error in found.errors] == [(0, "shown b", "bid")]
+    assert host.refused == [("call", 1)]
 
 
 def test_what_was_acknowledged_is_on_the_disk(events: sluice_pb2_grpc.EventsStub, folder: Path) -> None:

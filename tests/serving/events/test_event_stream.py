@@ -44,9 +44,10 @@ class Host:
     """A folder of events, and the stream that fills it; `kinds` counts what was told."""
 
     def __init__(self, folder: Path, client: redis.Redis) -> None:
-        self.kinds = Counter[str]()
+        self.kinds, self.refused = Counter[str](), Counter[str]()
         self.store = EventStore(folder, recorded_features(), now_micros)
-        self.stream = EventStream(client, self.store, recorded_features(), Serve(max_events=7), self.kinds.update)
+        self.stream = EventStream(client, self.store, recorded_features(), Serve(max_events=7), self.kinds.update,
+                                  lambda by, events: self.refused.update({by: events}))
 
     @property
     def events(self) -> list[str]:
@@ -129,6 +130,7 @@ def test_what_is_refused_is_kept_with_its_reason_and_holds_nothing_up(host: Host
     assert pending(client, host) == 0
     kept = client.xrange(REFUSED)
     assert [fields[b"reason"].split()[0] for _, fields in kept][:2] == [b"event_id", b"request_id"]  # type: ignore[union-attr]
+    assert host.refused == {"stream": len(wrong)}
     assert kept[0][1][b"reason"].endswith(b"send any text")  # type: ignore[index]
     assert len(kept) == len(wrong)  # type: ignore[arg-type]
     assert len(kept[-1][1][b"event"]) == MOST_KEPT  # type: ignore[index]

@@ -178,6 +178,13 @@ def test_the_shared_store_of_users_is_told(seen: Seen) -> None:
     assert seen.value("sluice_user_store_published_timestamp_seconds") == at.timestamp()
 
 
+def test_refused_events_are_counted_by_how_they_came(seen: Seen) -> None:
+    for by, events in (("call", 2), ("stream", 1), ("call", 3)):
+        seen.metrics.freshness.refused(by, events)
+    assert seen.value("sluice_events_refused_total", by="call") == 5
+    assert seen.value("sluice_events_refused_total", by="stream") == 1
+
+
 def test_new_events_are_counted_by_kind(seen: Seen) -> None:
     seen.metrics.freshness.recorded(["impression", "click", "impression"])
     assert seen.value("sluice_events_recorded_total", kind="impression") == 2
