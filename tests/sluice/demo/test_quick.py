@@ -33,6 +33,13 @@ def test_each_preset_is_a_world_of_its_own() -> None:
     assert shares["tastes"]["personal_taste"] >= 0.5 > 0.1 > shares["standard"]["personal_taste"]
 
 
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_to_be_served_is_trained(preset: str, quick: bool) -> None:
+    train = demo_config(None, quick=quick, preset=preset).train
+    assert train.ranker in ("best", *train.models)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_test_window_has_one_day_of_clicks_so_that_one_days_truth_holds(preset: str) -> None:
     config = demo_config(None, preset=preset)
