@@ -9,7 +9,7 @@ from contracts.config.config import Config
 EVENTS, VISITS = 40_000, 100
 SECTIONS: dict[str, dict[str, Any]] = {
     "simulation": {"users": 3_000, "items": 800},
-    "train": {"models": ("popularity", "logistic_regression", "dnn"), "ranker": "best", "batch_size": 256, "epochs": 4,
+    "train": {"models": ("popularity", "logistic_regression", "dnn"), "batch_size": 256, "epochs": 4,
               "tower_epochs": 2, "lightgbm_rows": 0},
     "crosses": {"compare_rows": 0, "epochs": 1, "proposals": 200},
     "pair_rates": {"epochs": 3},

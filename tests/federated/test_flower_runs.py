@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -117,7 +118,8 @@ def kill(leader, words):
     while more := {pid for pid, parent, _ in known if parent in doomed} - doomed:
         doomed |= more
     for pid in doomed:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has ended since, as its parent was killed
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.slow
