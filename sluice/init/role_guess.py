@@ -20,7 +20,7 @@ from sluice.init.side_tables import (
     SideTable,
     clicks_beside,
     matching,
-    repeating,
+    not_joined,
     side_table,
     speaks_of_users,
 )
@@ -101,7 +101,7 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
     if not fields:
         raise DataError("no column besides the label can be a field: " + "; ".join(
             f"{name}: {why}" for name, why in left_out.items()) + "; bring a table with at least one feature")
-    apart = dict(repeating({"user": user, "item": item}, beside))
+    apart = dict(not_joined({"user": user, "item": item}, beside))
     return Guess(columns, label, fields, left_out, time, user, item, position, bid, notes, tables, apart)
 
 
@@ -163,7 +163,7 @@ def _with_tables(
     """User and item, told by the tables beside where names did not, and every table that fits one of them."""
     fits: list[Fit] = []
     whole = [c for c in columns if c is user or c is item or len(c.known) == len(c.values)]
-    for column, table, key, why in matching(whole, beside):
+    for column, table, key, why in matching(whole, beside, (user, item)):
         side: Side = "user" if column is user or (column is not item and speaks_of_users(table)) else "item"
         if side == "user" and user is None:
             user, notes["user_id"] = column, why

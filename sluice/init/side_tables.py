@@ -1,7 +1,8 @@
 """Files beside the log that hold a row per user or per item, found by their keys and offered joined; or its clicks.
 
 A table fits a column of the log when one of its columns has every value once and knows nearly all of the log's; where
-neither side has names, the two sets of values must also be nearly equal, for running numbers fit everything.
+neither side has names, the two sets of values must also be nearly equal, for running numbers fit everything. Of a user
+or item that the log names itself, a table whose key is named alike may know a third: what it says of these is worth it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from sluice.init.time_formats import UNNAMED
 Side = Literal["user", "item"]
 MOST_FILES, GLANCE = 30, 2000  # GLANCE: rows that tell whether a file is worth reading
 KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
+SOME = 1 / 3  # of the users or items of the log
 NEARLY = 0.8  # of its rows have keys of their own: meant as a row per key, unlike a log
 USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|profile|account|demographic", re.I)
 PERSONAL = re.compile(r"(^|[ _])(age|gender|sex|occupation|birth\w*)($|[ _])", re.I)
@@ -122,18 +124,23 @@ def clicks_beside(log: Sequence[Column], time: Column, tables: Sequence[Beside])
     return None
 
 
-def matching(log: Sequence[Column], tables: Sequence[Beside]) -> Iterator[tuple[Column, Beside, Column, str]]:
-    """(column of the log, table, its key, why) of everything that fits, the closest fit of a column first."""
+def matching(
+    log: Sequence[Column], tables: Sequence[Beside], named: Sequence[Column | None]
+) -> Iterator[tuple[Column, Beside, Column, str]]:
+    """(column of the log, table, its key, why) of everything that fits, the closest fit of a column first; `named` are
+    the log's own users and items."""
     for column in log:
         if column.type not in ("integer", "text") or len(column.distinct) < FEWEST:
             continue
-        fits = [fit for table in tables for fit in _fits(column, table)]
-        for overlap, table, key in sorted(fits, key=lambda fit: -fit[0]):
-            yield column, table, key, (f"{table.stem} has a row for each of {len(key.distinct)} values of {key.name}, "
-                                       f"{overlap:.0%} of which are {column.name} of the log")
+        some = any(column is other for other in named)
+        fits = [fit for table in tables for fit in _fits(column, table, SOME if some else KNOWS)]
+        for _, knows, table, key in sorted(fits, key=lambda fit: -fit[0]):
+            rest = "" if knows >= KNOWS else ", and says nothing of the others"
+            yield column, table, key, (f"{table.stem} has a row for each of {len(key.distinct)} values of {key.name}; "
+                                       f"it knows {knows:.0%} of the log's {column.name}{rest}")
 
 
-def _fits(column: Column, table: Beside) -> Iterator[tuple[float, Beside, Column]]:
+def _fits(column: Column, table: Beside, least: float) -> Iterator[tuple[float, float, Beside, Column]]:
     values = {str(value) for value in column.known}
     for key in table.columns:
         if key.type != column.type or len(key.known) < len(key.values) or len(key.distinct) < len(key.values):
@@ -141,21 +148,25 @@ def _fits(column: Column, table: Beside) -> Iterator[tuple[float, Beside, Column
         keys = {str(value) for value in key.values}
         both = len(values & keys)
         knows, overlap = both / len(values), both / len(values | keys)
-        if knows >= KNOWS and (_same_name(column, key, table) or overlap >= EQUAL):
-            yield overlap, table, key
+        if (knows >= least and _same_name(column, key, table)) or (knows >= KNOWS and overlap >= EQUAL):
+            yield overlap, knows, table, key
 
 
-def repeating(roles: dict[Side, Column | None], tables: Sequence[Beside]) -> Iterator[tuple[str, str]]:
+def not_joined(roles: dict[Side, Column | None], tables: Sequence[Beside]) -> Iterator[tuple[str, str]]:
     """(file, why it is not joined) of tables that would fit a role by the name of a column, but for keys that repeat or
-    are missing in few rows."""
+    are missing in few rows, or that are of few of the log's."""
     for side, column in roles.items():
         for table in tables if column is not None else ():
             key = next((key for key in table.columns if column is not None and key.type == column.type
                         and _same_name(column, key, table)), None)
-            if key is None or column is None or len(key.distinct) == len(key.values):
+            if key is None or column is None or len(key.distinct) < NEARLY * len(key.values):
                 continue
             known = len({str(value) for value in column.known} & {str(value) for value in key.known})
-            if known >= KNOWS * len(column.distinct) and len(key.distinct) >= NEARLY * len(key.values):
+            if known < SOME * len(column.distinct):
+                yield table.stem, (
+                    f"it knows {known / len(column.distinct):.0%} of the log's {column.name} by its {key.name}; where "
+                    f"both are meant to be the same, are they written alike? To join it all the same, {BY_HAND}")
+            elif len(key.distinct) < len(key.values):
                 yield table.stem, (
                     f"{len(key.distinct)} different {key.name} in {len(key.values)} rows, and a table of {side}s has a "
                     f"row for each; write it with one, such as the newest, and join it as [{side}s] (a run of a table "

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+from contracts.errors import BundleError
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.run import RunSummary
 from contracts.summaries.train import RankerSummary
+from serving.bundle.feature_store import FeatureStore
+from serving.bundle.loaded_bundle import TABLES
 
 TRIVIAL = ("popularity", "logistic_regression")  # by how little they know
 CHANCE = 0.5
@@ -66,4 +71,13 @@ def _next(
     yield (f"Next: sluice report {out} (plots, intervals); sluice tune {config} --out {out} --budget 10m (settings); "
            "LightGBM beside it with train.lightgbm_rows = 100000, rival crosses with crosses.compare_rows = 50000.")
     if run.skipped is None or "serving" not in run.skipped:
-        yield f"To ask it: sluice serve {out}/bundle, then sluice rank --user U."
+        yield f"To ask it: sluice serve {out}/bundle, then sluice rank --user {_a_user(Path(out) / 'bundle')}"
+
+
+def _a_user(bundle: Path) -> str:
+    """One that the bundle knows, as a shell takes it; where it knows none, as of a log without users, any will do."""
+    try:
+        known = FeatureStore.load(bundle / TABLES, "users")
+    except BundleError:
+        return "U"
+    return shlex.quote(known.key(0)) if len(known) else "anybody"

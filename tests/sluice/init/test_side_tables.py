@@ -84,11 +84,27 @@ def test_users_items_and_times_bring_counters_a_sequence_and_groups(make, tmp_pa
     assert (config.prerank_kind, config.crosses.budget) == ("towers", 0)  # of so few items and users
 
 
-def test_a_table_that_knows_too_few_of_the_keys_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("known", [ITEMS, 50, 10])
+def test_a_table_of_a_third_of_the_items_is_joined_and_one_of_fewer_told(known: int, tmp_path: Path) -> None:
     path = named(tmp_path)
     text = (tmp_path / "movies.csv").read_text().splitlines()
-    (tmp_path / "movies.csv").write_text("\n".join(text[: ITEMS // 2]) + "\n")
-    assert looked_at(path)[0].tables == []
+    (tmp_path / "movies.csv").write_text("\n".join(text[: known + 1]) + "\n")
+    found, config = looked_at(path)
+    if known * 3 < ITEMS:
+        assert (found.tables, list(found.not_joined)) == ([], ["movies.csv"])
+        assert found.not_joined["movies.csv"].startswith(f"it knows {known / ITEMS:.0%} of the log's movieId")
+    else:
+        assert config.items is not None
+        told, said = found.tables[0].why, "and says nothing of the others"
+        assert f"it knows {known / ITEMS:.0%} of the log's movieId" in told
+        assert (said in told) is (known < ITEMS)
+
+
+def test_without_names_a_table_of_half_the_keys_is_none(tmp_path: Path) -> None:
+    path = nameless(tmp_path)
+    text = (tmp_path / "u.item").read_text().splitlines()
+    (tmp_path / "u.item").write_text("\n".join(text[: ITEMS // 2]) + "\n")
+    assert [table.beside.stem for table in looked_at(path)[0].tables] == ["u.user"]
 
 
 def test_damaged_and_foreign_files_beside_the_log_are_no_tables(tmp_path: Path) -> None:

@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
+from contracts.features.vocabulary import Vocabulary
 from contracts.summaries.leaks import FieldFigures, LeaksSummary
 from contracts.summaries.pair_rates import PairRateJudgement
 from contracts.summaries.run import RunSummary
+from serving.bundle.feature_store import FeatureStore
+from serving.bundle.loaded_bundle import TABLES
 from sluice.report.conclusion import conclusion, too_good
 from tests.sluice.run_records import pair_rates, ranker
 
@@ -21,6 +28,16 @@ def test_the_winner_stands_beside_the_trivial_ones() -> None:
     assert "sluice report out/t" in rest[0]
     assert "sluice tune t.toml --out out/t" in rest[0]
     assert rest[1].startswith("To ask it: sluice serve out/t/bundle")
+
+
+@pytest.mark.parametrize(("users", "asked"), [(["a b", "c"], "--user 'a b'"), ([], "--user anybody")])
+def test_whom_to_ask_for_is_a_user_of_the_bundle(users: list[str], asked: str, tmp_path: Path) -> None:
+    tables, rows = tmp_path / "bundle" / TABLES, len(users) + 1
+    tables.mkdir(parents=True)
+    inputs = np.zeros((rows, 1), dtype=np.int32), np.zeros((rows, 1), dtype=np.float32)
+    FeatureStore(Vocabulary.of(users, "string"), *inputs).save(tables, "users")
+    run = RunSummary(name="t", models={"dnn": ranker()}, ranker="dnn")
+    assert conclusion(run, "t.toml", str(tmp_path))[-1].endswith(f"then sluice rank {asked}")
 
 
 def test_what_is_no_gain_is_called_so() -> None:
