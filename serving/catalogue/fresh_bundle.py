@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import cast
 
@@ -104,9 +105,10 @@ class FreshBundle:
         self.unshown.remove(change.item for change in changes if change.kind == "item")
         self._withdraw([change.item for change in changes if change.withdraws])
         new = self._new([change.item for change in described])
-        self._describe([change for change in described if not self._knows_better(change)])
+        self._describe(self._later(described, self._known_until))
         self._return([change.item for change in described], new)
-        self._set_bids([change for change in changes if change.kind == "bid" and not self._knows_better(change)])
+        bids, times = [change for change in changes if change.kind == "bid"], self._loaded.bid_times
+        self._set_bids(self._later(bids, self._known_until if times is None else times))
         self._set_stock({change.item: change.number for change in changes if change.kind == "stock"})
 
     def publish(self) -> None:
@@ -117,10 +119,15 @@ class FreshBundle:
         self.index.publish()
         self.unshown.publish()
 
-    def _knows_better(self, change: Change) -> bool:
-        row, times = self._loaded.items.row(change.item), self._loaded.bid_times
-        known = self._known_until if times is None or change.kind != "bid" else times[row]
-        return row >= 0 and change.event_time <= known
+    def _later(self, changes: Sequence[Change], known: int | np.ndarray) -> Sequence[Change]:
+        """Those of new items, and those that are after what the bundle knows until `known`, by its items' rows where it
+        is an array."""
+        if not changes:
+            return changes
+        rows = self._loaded.items.rows([change.item for change in changes])
+        times = np.array([change.event_time for change in changes], dtype=np.int64)
+        later = (rows < 0) | (times > (known[rows] if isinstance(known, np.ndarray) else known))
+        return list(compress(changes, later.tolist()))
 
     def _withdraw(self, items: Sequence[str]) -> None:
         rows = self._rows(items)
