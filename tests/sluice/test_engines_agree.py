@@ -1,6 +1,5 @@
 """The embedded engine and Apache Spark make the same tables of every example and of random logs, or both refuse; a
-standalone cluster of two workers makes them of an example, a random log and one with a heavy key, in `make
-cluster-test` of all."""
+standalone cluster of two workers makes them of a random log and one with a heavy key, in `make cluster-test` of all."""
 
 from __future__ import annotations
 
