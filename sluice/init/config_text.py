@@ -99,8 +99,9 @@ def _clicks(clicks: Clicks) -> str:
 
 
 def _windows(guess: Guess) -> str:
-    """None where the default ones fit: counters take their prior from the statistics window, which else is idle."""
-    if guess.time is not None and history_text(guess):
+    """None where the default ones fit: rates of counters take their prior from the statistics window, which else is
+    idle; a log of positives alone has no rates."""
+    if guess.time is not None and history_text(guess) and not guess.label.positives_alone:
         return ""
     if guess.time is not None:
         return (comment("No counter takes its prior from a statistics window: its share of the rows trains.")

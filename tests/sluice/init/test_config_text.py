@@ -54,6 +54,15 @@ def test_a_statistics_window_that_nothing_reads_trains(user: str, idle: bool, tm
     assert any(field.kind == "counter" for field in config.fields) is not idle
 
 
+def test_a_log_of_positives_alone_has_no_rates_and_no_statistics_window(tmp_path: Path) -> None:
+    path = tmp_path / "taken.csv"
+    path.write_text("user_id,item_id,time\n" + "".join(
+        f"u{row % 60},i{row * 7919 % 89},{1_772_323_200 + 900 * row}\n" for row in range(3000)))
+    _, config = written(path)
+    assert (config.label.positives_only, config.windows.statistics) == (True, 0)
+    assert [field.statistics for field in config.fields if field.kind == "counter"] == [("count",)]
+
+
 def test_lists_of_parquet_keep_their_type(tmp_path: Path) -> None:
     text, config = written(lists(tmp_path))
     tags = next(field for field in config.fields if field.name == "tags")
