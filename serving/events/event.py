@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
@@ -59,7 +59,7 @@ def _day(number: int) -> str:
     return datetime.fromtimestamp(number * 86_400, UTC).date().isoformat()
 
 
-def encoded(columns: Columns) -> str:
+def encoded(columns: Columns | Sequence[object]) -> str:
     """As JSON."""
     return ENCODER.encode(columns)
 

@@ -5,7 +5,7 @@ An event that passed here is never quarantined later: what the server counts, to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from contracts.config.stages import Serve
@@ -42,19 +42,22 @@ def check_events(request: pb.RecordEventsRequest, features: EventFeatures, serve
     hints = Hints()
     for index, told in enumerate(request.events):
         try:
-            events.append(_event(told, features, serve, now, hints))
+            events.append(check_event(told, features, serve, now, hints))
         except RequestError as error:
             errors.append(pb.EventError(index=index, event_id=short(told.event_id), field=error.field,
                                         problem=error.problem))
     return Checked(events, errors, request.ByteSize())
 
 
-def _event(told: pb.Event, features: EventFeatures, serve: Serve, now: int, hints: Hints) -> Event:
+def check_event(
+    told: pb.Event, features: EventFeatures, serve: Serve, now: int, hints: Hints, otherwise: int | None = None
+) -> Event:
+    """`otherwise`: when it was, where it does not tell. Raises RequestError where it is none."""
     kind = KINDS.get(told.kind)
     if kind is None:
         raise RequestError("kind", "is none of IMPRESSION, CLICK and CONVERSION; set one")
     event_id = _key("event_id", told.event_id, serve)
-    at = micros(told.event_time, "event_time") if told.HasField("event_time") else None
+    at = micros(told.event_time, "event_time") if told.HasField("event_time") else otherwise
     if at is not None and not 0 <= at <= now + AHEAD:
         raise RequestError("event_time", f"is {(at - now) / 1e6:+.3f} s from the server's clock; between 1970 and a "
                                          "second ahead is taken")
@@ -73,19 +76,26 @@ def _columns(
             found[name] = _key(role, getattr(told, role), serve)
     if kind is Kind.IMPRESSION:
         found |= _numbers(told, features)
-    at_most("columns", told.columns, serve.max_fields, "max_fields")
-    more = values_of("columns", told.columns, serve)
-    times = {log.event_time, log.known_time, features.clicks.event_time, features.clicks.known_time}
-    taken = next((name for name in more if name in found or name in times), None)
-    if taken is not None:
-        raise RequestError(f"columns[{short(taken)}]", "is told by a field of the event itself; leave it out here")
-    for name, value in more.items():
-        found[name] = _of_the_log(name, value, features, hints)
+    if told.columns:
+        found |= _of_the_log(told.columns, found, features, serve, hints)
     _check_keys(found, kind, features)
     return found
 
 
-def _of_the_log(name: str, value: ContextValue, features: EventFeatures, hints: Hints) -> ContextValue:
+def _of_the_log(
+    told: Mapping[str, pb.Value], roles: Mapping[str, ContextValue], features: EventFeatures, serve: Serve, hints: Hints
+) -> dict[str, ContextValue]:
+    """Columns beside the `roles`."""
+    at_most("columns", told, serve.max_fields, "max_fields")
+    more, log = values_of("columns", told, serve), features.log
+    times = {log.event_time, log.known_time, features.clicks.event_time, features.clicks.known_time}
+    taken = next((name for name in more if name in roles or name in times), None)
+    if taken is not None:
+        raise RequestError(f"columns[{short(taken)}]", "is told by a field of the event itself; leave it out here")
+    return {name: _typed(name, value, features, hints) for name, value in more.items()}
+
+
+def _typed(name: str, value: ContextValue, features: EventFeatures, hints: Hints) -> ContextValue:
     kind = features.column_type(name)
     where = f"columns[{short(name)}]"
     if kind is None:
@@ -123,11 +133,12 @@ def _check_keys(columns: dict[str, ContextValue], kind: Kind, features: EventFea
     needed: Sequence[str] = () if kind is Kind.CONVERSION else features.clicks.on
     for name in needed:
         value = columns.get(name)
-        where = _told_as(name, features)
         if value is None:
-            raise RequestError(where, "is missing: it says which impression this is (label.clicks.on)")
+            raise RequestError(_told_as(name, features),
+                               "is missing: it says which impression this is (label.clicks.on)")
         if isinstance(value, float | tuple) or (isinstance(value, str) and "\0" in value):
-            raise RequestError(where, f"is {shown(str(value))}: a key is text without NUL, a whole number or a flag")
+            raise RequestError(_told_as(name, features),
+                               f"is {shown(str(value))}: a key is text without NUL, a whole number or a flag")
 
 
 def _told_as(name: str, features: EventFeatures) -> str:

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -39,14 +41,39 @@ CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CL
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 MOST_CLICKS = 16  # of one link within a label window: the one known first counts
-INSERT = (
-    "INSERT INTO events (id, kind, at, known, user, item, link, identity, columns) "
-    "SELECT :id, :kind, :at, :known, :user, :item, :link, "
-    "CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = :identity) THEN NULL ELSE :identity END, :columns "
-    f"WHERE :kind <> {int(Kind.CLICK)} OR (SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY clicks "
-    f"WHERE kind = {int(Kind.CLICK)} AND link = :link AND at >= :at - :window AND at <= :at + :window "
-    f"LIMIT {MOST_CLICKS})) < {MOST_CLICKS} ON CONFLICT (id) DO NOTHING"
-)
+
+
+class Row(NamedTuple):
+    """Of `events`, as it is written."""
+
+    id: str
+    kind: Kind
+    at: int
+    known: int
+    user: str
+    item: str
+    link: str | None
+    identity: str | None
+    columns: str
+
+
+WRITTEN = ", ".join(Row._fields)
+TAKEN = f"""
+CREATE TEMP VIEW taken AS SELECT {WRITTEN} FROM events;
+CREATE TEMP TRIGGER take INSTEAD OF INSERT ON taken BEGIN
+  INSERT INTO events ({WRITTEN})
+  SELECT NEW.id, NEW.kind, NEW.at, NEW.known, NEW.user, NEW.item, NEW.link,
+    CASE WHEN EXISTS (SELECT 1 FROM events WHERE identity = NEW.identity) THEN NULL ELSE NEW.identity END, NEW.columns
+  WHERE NEW.kind <> {int(Kind.CLICK)} OR (SELECT count(*) FROM (SELECT 1 FROM events INDEXED BY clicks
+    WHERE kind = {int(Kind.CLICK)} AND link = NEW.link AND at >= NEW.at - {{window}} AND at <= NEW.at + {{window}}
+    LIMIT {MOST_CLICKS})) < {MOST_CLICKS}
+  ON CONFLICT (id) DO NOTHING;
+END;
+"""  # one after the other, each by what is there then, in one statement: SQLite lets other threads run meanwhile
+READ = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(Row._fields)))
+TAKE = f"INSERT INTO taken SELECT {READ} FROM json_each(?)"
+NEW = "SELECT known, kind FROM events WHERE seq > ? ORDER BY seq"
+AT_ONCE = 16 << 20  # bytes of the columns of a statement's events
 MOST_SHOWN = 5_000  # impressions of one user, the latest: who has more within the windows is no person
 SHOWN = (
     "SELECT json_group_array(json_array(shown.at, shown.known, shown.item, click.at, click.known, "
@@ -59,6 +86,7 @@ SHOWN = (
     "AND known <= :moment)"
 )  # known times rise with seq: the first click is the one known first. One row: SQLite lets other threads run meanwhile
 HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND identity IS NOT NULL LIMIT 1 OFFSET ?"
+LAST = "SELECT seq, known FROM events ORDER BY seq DESC LIMIT 1"
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
@@ -90,7 +118,7 @@ class EventStore:
         was_late: Callable[[], None] = unheard,
     ) -> None:
         self.path, self._features, self._clock, self._margin = folder / FILE, features, clock, margin
-        self.connection, self._next, self._was_late = opened(self.path, SCHEMA), 0, was_late
+        self.connection, self._was_late = opened(self.path, SCHEMA), was_late
         self._writes = False
         self._one_time = {kind for kind in Kind if len(set(features.times(kind is Kind.CLICK))) == 1}
         self._label_window = features.label_window * 1_000_000  # microseconds
@@ -130,32 +158,28 @@ class EventStore:
         if not self._writes:
             self._writes = True
             keep_pages(self.connection)
+            self.connection.executescript(TAKEN.format(window=self._label_window))
+        ends = list(accumulate(map(len, batches)))
         with lasting_transaction(self.connection):
-            first = self._next = max(self._clock() + self._margin, self._last_known() + 1)
-            found = [self._batch(events) for events in batches]
+            last, known = self.connection.execute(LAST).fetchone() or (0, 0)
+            first = max(self._clock() + self._margin, known + 1)
+            rows = (self._row(event, first + place) for place, event in enumerate(chain.from_iterable(batches)))
+            for piece in _pieces(rows):
+                self.connection.execute(TAKE, [encoded(piece)])
+            new = self.connection.execute(NEW, [last]).fetchall()
         if self._clock() > first:
             self._was_late()
-        return found
+        kinds = [list[Kind]() for _ in batches]
+        for known, kind in new:
+            kinds[bisect_right(ends, known - first)].append(Kind(kind))
+        return [Recorded(len(found), len(events) - len(found), first + end - 1, tuple(found))
+                for found, events, end in zip(kinds, batches, ends, strict=True)]
 
-    def _batch(self, events: Sequence[Event]) -> Recorded:
-        kinds = tuple(event.kind for event in events if self._insert(event))
-        return Recorded(len(kinds), len(events) - len(kinds), self._next - 1, kinds)
-
-    def _last_known(self) -> int:
-        found = self.connection.execute("SELECT known FROM events ORDER BY seq DESC LIMIT 1").fetchone()
-        return int(found[0]) if found else 0
-
-    def _insert(self, event: Event) -> bool:
-        known = self._next
+    def _row(self, event: Event, known: int) -> Row:
         at = known if event.kind in self._one_time else min(known - 1 if event.at is None else event.at, known - 1)
         counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
         joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
-        row = {"id": event.id, "kind": int(event.kind), "at": at, "known": known, "user": event.user,
-               "item": event.item, "link": joins, "identity": counts, "columns": encoded(event.columns),
-               "window": self._label_window}
-        is_new = self.connection.execute(INSERT, row).rowcount == 1
-        self._next += is_new
-        return is_new
+        return Row(event.id, event.kind, at, known, event.user, event.item, joins, counts, encoded(event.columns))
 
     def of_user(self, user: str, moment: int, told: bool = False) -> Shown:
         """What was shown to the user, as known at `moment` (microseconds); `told`: with the columns of what was
@@ -170,3 +194,16 @@ class EventStore:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def _pieces(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Of AT_ONCE and one row at most: SQLite takes no text of a gigabyte."""
+    piece, size = list[Row](), 0
+    for row in rows:
+        piece.append(row)
+        size += len(row.columns)
+        if size > AT_ONCE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece

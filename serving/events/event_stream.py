@@ -27,12 +27,13 @@ from google.protobuf.message import DecodeError
 from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from contracts.config.stages import Serve
-from contracts.errors import DataError, SluiceError
+from contracts.errors import DataError, RequestError, SluiceError
 from contracts.features.event_features import EventFeatures
+from contracts.nearest import Hints
 from contracts.shown import short
 from serving.embedded_store.database import opened
 from serving.events.event import Event
-from serving.events.event_checks import check_events
+from serving.events.event_checks import check_event
 from serving.events.event_recorder import Refused, Told, unheeded
 from serving.events.event_store import FILE, SCHEMA, EventStore
 from serving.proto import sluice_pb2 as pb
@@ -112,10 +113,12 @@ class EventStream:
         return [Entry(id_, fields or {}) for _, entries in found or () for id_, fields in entries]  # type: ignore[union-attr, misc]
 
     def _record(self, entries: Sequence[Entry]) -> None:
-        events, refused = list[Event](), list[tuple[Entry, str]]()
+        events, refused, now, hints = list[Event](), list[tuple[Entry, str]](), time.time_ns() // 1000, Hints()
         for entry in entries:
             try:
-                events.append(self._event(entry))
+                events.append(self._event(entry, now, hints))
+            except RequestError as error:
+                refused.append((entry, short(f"{error.field} {error.problem}", REASON)))
             except (SluiceError, DecodeError, json_format.ParseError, ValueError) as error:
                 refused.append((entry, short(str(error), REASON)))
         if events:
@@ -124,16 +127,11 @@ class EventStream:
         if entries:
             self._acknowledge(entries, refused)
 
-    def _event(self, entry: Entry) -> Event:
+    def _event(self, entry: Entry, now: int, hints: Hints) -> Event:
         """Raises SluiceError, DecodeError, ParseError, ValueError where it is none."""
-        now, added, told = time.time_ns() // 1000, int(entry.id.split(b"-")[0]) * MICROS, self._parsed(entry)
-        if not told.HasField("event_time"):
-            told.event_time.FromMicroseconds(min(added, now))
+        added = int(entry.id.split(b"-")[0]) * MICROS
         latest = max(now, min(added, now + MOST_BEHIND))
-        checked = check_events(pb.RecordEventsRequest(events=[told]), self._features, self._serve, latest)
-        if checked.errors:
-            raise ValueError(f"{checked.errors[0].field} {checked.errors[0].problem}")
-        return checked.events[0]
+        return check_event(self._parsed(entry), self._features, self._serve, latest, hints, min(added, now))
 
     def _parsed(self, entry: Entry) -> pb.Event:
         most = self._serve.max_request_kb << 10

@@ -8,6 +8,7 @@ import pytest
 
 from contracts.errors import DataError
 from serving.events import event_store
+from serving.events.event import Kind, encoded
 from serving.events.event_store import FILE, MOST_CLICKS, EventStore
 from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
@@ -56,6 +57,22 @@ def test_a_repeated_event_changes_nothing_and_is_counted(store: EventStore) -> N
     first, again = store.record([[shown_event("a", START)], [shown_event("a", START), shown_event("b", START)]])
     assert (first.new, first.repeats, again.new, again.repeats) == (1, 0, 1, 1)
     assert len(known(store)) == 2
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, event_store.AT_ONCE])
+def test_what_is_new_is_told_batch_by_batch_into_however_many_statements_it_is_cut(
+    store: EventStore, monkeypatch: pytest.MonkeyPatch, bytes_at_once: int
+) -> None:
+    monkeypatch.setattr(event_store, "AT_ONCE", bytes_at_once)
+    odd = 'a"\\\u2028\U0001f600\'{}'
+    store.record([[shown_event("a", START)]])
+    batches = [[shown_event(odd, START), click_event(odd, START)], [], [shown_event("a", START)], [click_event("b", START)]]
+    told = store.record(batches)
+    assert [one.kinds for one in told] == [(Kind.IMPRESSION, Kind.CLICK), (), (), (Kind.CLICK,)]
+    assert [one.repeats for one in told] == [0, 0, 1, 0]
+    assert [one.known for one in told] == sorted(one.known for one in told)
+    rows = store.connection.execute("SELECT id, columns FROM events WHERE seq > 1 ORDER BY seq").fetchall()
+    assert rows == [(event.id, encoded(event.columns)) for events in batches for event in events if event.id != "shown a"]
 
 
 def test_an_impression_of_a_known_key_and_day_is_kept_and_counts_once(store: EventStore, clock: SetClock) -> None:
