@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
 from serving.catalogue.change import Change
@@ -27,10 +28,13 @@ CREATE TABLE IF NOT EXISTS changes (
     UNIQUE (item, kind)
 ) STRICT;
 """
-STORED = "SELECT version FROM changes WHERE item = ? AND kind = ?"
+STORED = ("SELECT changes.item, changes.kind, version FROM json_each(?) AS asked JOIN changes "
+          "ON changes.item = json_extract(asked.value, '$[0]') AND changes.kind = json_extract(asked.value, '$[1]')")
 OF_ITEMS = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes "
             "WHERE kind IN ('bid', 'stock') AND item IN (SELECT value FROM json_each(?))")
-PUT = "INSERT OR REPLACE INTO changes (item, kind, version, event_time, arrived, value) VALUES (?, ?, ?, ?, ?, ?)"
+WRITTEN = ("item", "kind", "version", "event_time", "arrived", "value")
+READ = ", ".join(f"json_extract(value, '$[{place}]')" for place in range(len(WRITTEN)))
+PUT = f"INSERT OR REPLACE INTO changes ({', '.join(WRITTEN)}) SELECT {READ} FROM json_each(?)"  # of several the last
 NUMBERED = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes "
             "WHERE sequence IN (SELECT value FROM json_each(?)) ORDER BY sequence")
 AFTER = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM changes WHERE sequence > ? "
@@ -54,20 +58,25 @@ class ChangeStore:
             self._writes = True
             keep_pages(self._database)
         with lasting_transaction(self._database):
-            applied = [self._put(change) for change in changes]
+            applied = self._newer(changes)
+            put = [[getattr(change, name) for name in WRITTEN] for change in compress(changes, applied)]
+            self._database.execute(PUT, [json.dumps(put)])
             return applied, self.last()
 
     def check_in_place(self) -> None:
         """Raises sqlite3.OperationalError where others no longer find the file that this one has open."""
         self._database.check_in_place()
 
-    def _put(self, change: Change) -> bool:
-        stored = self._database.execute(STORED, (change.item, change.kind)).fetchone()
-        if stored is not None and stored[0] >= change.version:
-            return False
-        self._database.execute(PUT, (change.item, change.kind, change.version, change.event_time, change.arrived,
-                                     change.value))
-        return True
+    def _newer(self, changes: Sequence[Change]) -> list[bool]:
+        """Than what is stored and those before it."""
+        asked = json.dumps([(change.item, change.kind) for change in changes])
+        known = {(item, kind): version for item, kind, version in self._database.execute(STORED, [asked])}
+        applied = []
+        for change in changes:
+            key = change.item, change.kind
+            applied.append(key not in known or known[key] < change.version)
+            known[key] = max(change.version, known.get(key, change.version))
+        return applied
 
     def last(self) -> int:
         """The highest sequence number, 0 without any."""
