@@ -16,9 +16,10 @@ from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
 from sluice.init.side_tables import passed_over, tables_beside
-from sluice.init.table_sample import TableSample, read_sample
+from sluice.init.table_sample import TableSample, partitions, read_sample
 
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
+PARTITION = "the folder's partitions, a column of the reader's: name it in a [[fields]] of your own where it says more"
 
 
 class WrittenConfig(Record):
@@ -45,6 +46,7 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
         raise DataError(f"{path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate and test")
     guessed = guess(typed_columns(sample), label, tables_beside(path))
     guessed.not_joined.update(passed_over(path))
+    guessed.left_out.update(dict.fromkeys(partitions(path), PARTITION))
     _check(sample, guessed)
     text = config_text(name, sample, guessed)
     config = parse(text, str(target))

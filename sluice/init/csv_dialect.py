@@ -18,7 +18,7 @@ SEPARATORS = (",", ";", "\t", "|", "::", "\x01", "^", "~", " ")
 NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?$")
 DECIMAL_COMMA = re.compile(r"[+-]?[\d. ]*,\d+ ?[€%]?$")
 MISSING = ("", "?", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "\\N", "-")
-SNIFFED = 400  # lines
+SNIFFED, ALIKE = 400, 0.99  # lines; of them are cut into as many cells
 UTF_8 = "utf-8-sig"
 
 
@@ -83,7 +83,14 @@ def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
     padded = separator != " " and (blanks or text.count(f"{separator} ") > 0.3 * text.count(separator))
     several_lines = any("\n" in cell for row in rows for cell in row)
     doubled = '""' in text or (several_lines and '\\"' not in text)  # RFC 4180, as what writes such cells does
+    doubled |= _ends_in_backslash(rows, text, separator)
     return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, doubled, several_lines)
+
+
+def _ends_in_backslash(rows: Sequence[list[str]], text: str, separator: str) -> bool:
+    """Whether a cell in quotes does, which Spark takes for an escaped quote unless it is told of doubled ones."""
+    found = re.search(rf'\\"({re.escape(separator)}|\r?\n)', text)
+    return found is not None and Counter(map(len, rows)).most_common(1)[0][1] >= ALIKE * len(rows)
 
 
 def _check_first(rows: Sequence[list[str]], path: Path) -> None:

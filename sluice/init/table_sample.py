@@ -80,14 +80,31 @@ def _files(path: Path, written: Path | None) -> tuple[list[Path], str]:
     if not files:
         raise DataError(f"{path} is a folder without files of a table; give a CSV, JSON or Parquet file, or a folder "
                         "of them")
-    part = next((name for file in files for name in file.relative_to(path).parts[:-1] if "=" in name), None)
-    if part is not None:
-        raise DataError(f"{path} is partitioned ({part}), and which columns that makes is the reader's matter; give "
-                        "one of its files, and put the folder into the result")
+    _check_partitions(path, files)
     others = [file for file in there if file not in tables]
     if written is not None and path in written.parents:
         others.append(written)
     return files, _pattern(path, tables, others[0]) if others else ""
+
+
+def partitions(path: Path) -> tuple[str, ...]:
+    """Names that a folder's folders give (`day=2026-03-01`): columns whose type is the reader's matter."""
+    files = (file.relative_to(path) for file in (sorted(path.rglob("*")) if path.is_dir() else ()) if file.is_file())
+    return next((_names(file) for file in files if not is_hidden(file) and _names(file)), ())
+
+
+def _names(file: Path) -> tuple[str, ...]:
+    return tuple(part.partition("=")[0] for part in file.parts[:-1] if "=" in part)
+
+
+def _check_partitions(path: Path, files: Sequence[Path]) -> None:
+    """Raises DataError where some files lie in other folders than others do."""
+    inside = [file.relative_to(path) for file in files]
+    names = next((_names(file) for file in inside if _names(file)), ())
+    odd = next((file for file in inside if len(file.parts) - 1 != len(names) or _names(file) != names), None)
+    if names and odd is not None:
+        raise DataError(f"{path} is partitioned by {' and '.join(names)}, and {odd} is not: put it elsewhere, "
+                        "or into a folder as the others are")
 
 
 def _pattern(path: Path, files: Sequence[Path], other: Path) -> str:

@@ -66,13 +66,15 @@ def test_what_is_new_is_told_batch_by_batch_into_however_many_statements_it_is_c
     monkeypatch.setattr(event_store, "AT_ONCE", bytes_at_once)
     odd = 'a"\\\u2028\U0001f600\'{}'
     store.record([[shown_event("a", START)]])
-    batches = [[shown_event(odd, START), click_event(odd, START)], [], [shown_event("a", START)], [click_event("b", START)]]
+    batches = [[shown_event(odd, START), click_event(odd, START)], [], [shown_event("a", START)],
+               [click_event("b", START)]]
     told = store.record(batches)
     assert [one.kinds for one in told] == [(Kind.IMPRESSION, Kind.CLICK), (), (), (Kind.CLICK,)]
     assert [one.repeats for one in told] == [0, 0, 1, 0]
     assert [one.known for one in told] == sorted(one.known for one in told)
     rows = store.connection.execute("SELECT id, columns FROM events WHERE seq > 1 ORDER BY seq").fetchall()
-    assert rows == [(event.id, encoded(event.columns)) for events in batches for event in events if event.id != "shown a"]
+    new = [event for events in batches for event in events if event.id != "shown a"]
+    assert rows == [(event.id, encoded(event.columns)) for event in new]
 
 
 def test_an_impression_of_a_known_key_and_day_is_kept_and_counts_once(store: EventStore, clock: SetClock) -> None:

@@ -59,6 +59,12 @@ def test_a_cell_may_hold_a_line_break() -> None:
     assert "escape" not in sniff(b'text,size\n"a\nb",1\n"c\\"d\\"e",2\n', Path("t")).options(None)
 
 
+def test_a_backslash_may_be_the_last_of_a_cell() -> None:
+    plain = b'path,size\n' + b'"c:\\",1\n"d:\\",2\n' * 9
+    assert sniff(plain, Path("t")).options(None)["escape"] == '"'
+    assert sniff(plain, Path("t")).rows(plain, first=True)[0] == ["c:\\", "1"]
+
+
 def test_a_quote_that_is_not_closed_is_named_with_its_line() -> None:
     rows = 30 * "a,1,2\n"
     with pytest.raises(DataError, match=r"t\.csv: line 32 .*opens a quote .* 30 rows behind it .* remove the quote"):

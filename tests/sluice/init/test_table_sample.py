@@ -10,7 +10,7 @@ import pytest
 
 from contracts.errors import DataError
 from sluice.init import table_sample
-from sluice.init.table_sample import read_sample
+from sluice.init.table_sample import partitions, read_sample
 
 
 def test_a_small_file_is_read_whole(tmp_path: Path) -> None:
@@ -123,11 +123,16 @@ def test_a_folder_of_parquet_counts_all_rows_and_must_be_one_table(tmp_path: Pat
         read_sample(tmp_path / "log")
 
 
-def test_a_partitioned_folder_is_refused_with_the_cure(tmp_path: Path) -> None:
-    (tmp_path / "log" / "country=de").mkdir(parents=True)
-    (tmp_path / "log" / "country=de" / "p.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"partitioned .country=de.*put the folder into the result"):
-        read_sample(tmp_path / "log")
+def test_a_partitioned_folder_is_one_table_and_its_folders_are_named(tmp_path: Path) -> None:
+    for number, country in enumerate(("de", "fr")):
+        place = tmp_path / "log" / f"country={country}" / "day=2026-03-01"
+        place.mkdir(parents=True)
+        (place / "p.csv").write_text(f"a,b\n{number},2\n")
+        (place / "_SUCCESS").touch()
+    assert read_sample(tmp_path / "log").columns["a"] == ["0", "1"]
+    assert partitions(tmp_path / "log") == ("country", "day")
+    assert partitions(tmp_path / "log" / "country=de" / "day=2026-03-01") == ()
+    assert partitions(place / "p.csv") == ()
 
 
 def test_a_name_with_a_backtick_is_refused_with_the_cure(tmp_path: Path) -> None:
@@ -210,7 +215,7 @@ def test_a_part_of_a_partitioned_folder_is_a_table_and_one_with_folders_below_it
     (tmp_path / "day=2024-01-01" / "sub").mkdir(parents=True)
     (tmp_path / "day=2024-01-01" / "sub" / "p.csv").write_text("a,b\n1,2\n")
     assert read_sample(tmp_path / "day=2024-01-01").columns["a"] == ["1"]
-    with pytest.raises(DataError, match=r"partitioned .day=2024-01-01"):
+    with pytest.raises(DataError, match=r"partitioned by day, and day=2024-01-01/sub/p.csv is not"):
         read_sample(tmp_path)
 
 
