@@ -94,4 +94,4 @@ def _mark(path: Path) -> tuple[int, ...]:
         found = path.stat()
     except OSError:
         return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino  # ctime: who may read it has changed

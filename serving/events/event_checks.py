@@ -5,6 +5,7 @@ An event that passed here is never quarantined later: what the server counts, to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -104,6 +105,8 @@ def _typed(name: str, value: ContextValue, features: EventFeatures, hints: Hints
     if not _is_of(kind, value):
         raise RequestError(where, f"is {shown(str(value))}, but the log's column is of the type {kind}; send such a "
                                   "value")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RequestError(where, f"is {value}, which is no number to count with; leave the column out")
     return float(value) if kind == "number" and isinstance(value, int) else value
 
 

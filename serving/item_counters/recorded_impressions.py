@@ -27,7 +27,7 @@ SHOWN = (
     "WHERE shown.seq > :first AND shown.seq <= :last AND +shown.identity IS NOT NULL"
 )
 CLICKS = (
-    "SELECT json_group_array(json_array(seq, at, known, json(columns))) FROM events "
+    "SELECT json_group_array(json_array(seq, at, known, columns)) FROM events "
     f"WHERE seq > :first AND seq <= :last AND +kind = {int(Kind.CLICK)}"
 )
 CLICKED = (
@@ -64,7 +64,8 @@ class RecordedImpressions:
         it is as well. Raises sqlite3.Error."""
         bounds = {"first": first, "last": last, "window": self._window}
         clicks = self._read(CLICKS, bounds)
-        told = [(name, seq, at, known) for seq, at, known, columns in clicks for name in self._identities(at, columns)]
+        told = [(name, seq, at, known) for seq, at, known, columns in clicks
+                for name in self._identities(at, json.loads(columns))]  # which may hold what is no number to SQLite
         clicked = self._read(CLICKED, bounds | {"told": json.dumps(told)}) if told else []
         return Recorded(self._read(SHOWN, bounds), clicked)
 

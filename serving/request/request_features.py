@@ -122,9 +122,11 @@ class RequestFeatures:
     def _write_fresh(
         self, ids: np.ndarray, dense: np.ndarray, fresh: FreshUser, stored: np.ndarray, events: RecentEvents | None
     ) -> tuple[np.ndarray, RecentEvents | None]:
-        """The user's values and histories as an online store knows them; returns the recent items and their events."""
+        """The user's values and histories as an online store knows them, those that the bundle reads; returns the
+        recent items and their events."""
         for name, value in fresh.values.items():
-            self._write_value(ids, dense, self._users[name], value)
+            if name in self._users:
+                self._write_value(ids, dense, self._users[name], value)
         if not fresh.recent:
             return stored, events
         found = stored >= 0

@@ -3,9 +3,11 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from contracts.errors import ConfigError
 from serving.access import gate as gate_module
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Forbidden, Gate
@@ -48,6 +50,24 @@ def test_callers_do_what_their_roles_say(file: Path) -> None:
         gate.admit(REFLECT, with_token("shop-secret"))
     with pytest.raises(Forbidden):
         gate.admit(RANK, with_token("ops-secret"))
+
+
+def test_a_file_that_may_be_read_by_now_is_in_force(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time and size are those of the look that failed."""
+    gate = Gate(file)
+    changed(file, entry("new-secret", "new", ["ranking"], None))
+
+    def forbidden(path: Path) -> NoReturn:
+        raise ConfigError(f"{path} cannot be read")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(gate_module, "read", forbidden)
+        with pytest.raises(UnknownCaller):
+            gate.admit(RANK, with_token("new-secret"))
+    file.chmod(0o640)
+    caller = gate.admit(RANK, with_token("new-secret"))
+    assert caller is not None
+    assert caller.name == "new"
 
 
 def test_health_is_open(file: Path) -> None:

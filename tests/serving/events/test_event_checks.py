@@ -64,6 +64,8 @@ def set_time(micros: int) -> Change:
     (lambda e: e.columns["hour"].CopyFrom(pb.Value(integer=1)), "columns[hour]", "no column of the log"),
     (lambda e: e.columns["place"].CopyFrom(pb.Value(integer=1)), "columns[place]", "of the type text"),
     (lambda e: e.columns["age"].CopyFrom(pb.Value(flag=True)), "columns[age]", "of the type integer"),
+    (lambda e: e.columns["price"].CopyFrom(pb.Value(number=float("nan"))), "columns[price]", "nan, which is no number"),
+    (lambda e: e.columns["price"].CopyFrom(pb.Value(number=float("-inf"))), "columns[price]", "leave the column out"),
     (lambda e: e.columns["place"].CopyFrom(pb.Value()), "columns[place]", "no value"),
     (lambda e: e.columns["uid"].CopyFrom(pb.Value(text="a")), "columns[uid]", "leave it out here"),
     (lambda e: e.columns["known"].CopyFrom(pb.Value(integer=1)), "columns[known]", "leave it out here"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def test_of_several_clicks_the_first_known_counts_and_those_beyond_the_window_do
     assert joined(store, [[shown], [clicks[0]], [clicks[1]], clicks[2:]]) == {"i": 3}
     late = [shown_event("b", START, item="j"), click_event("b", START, item="j")]
     assert joined(store, [late, [click_event("b", START + SECOND, item="j", name="again")]])["j"] == 6
+
+
+def test_a_click_with_what_is_no_number_to_the_store_counts_and_holds_up_none(store: EventStore) -> None:
+    click = click_event("a", START)
+    odd = replace(click, columns={**click.columns, "price": float("nan")})
+    assert joined(store, [[shown_event("a", START)], [odd]]) == {"i": 1}
 
 
 def test_a_click_after_midnight_is_of_an_impression_before_it(store: EventStore) -> None:

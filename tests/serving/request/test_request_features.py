@@ -8,7 +8,7 @@ import pytest
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.query import RankQuery, as_column
+from serving.request.query import FreshUser, RankQuery, StageReport, as_column
 from serving.request.request_features import Requester, RequestFeatures
 
 
@@ -38,6 +38,14 @@ def test_an_unknown_user_without_context_is_all_missing(features: RequestFeature
     assert not len(found.recent)
     assert found.inputs.ids.tolist() == features.missing_request.ids.tolist()
     assert found.inputs.dense.tolist() == features.missing_request.dense.tolist()
+
+
+def test_what_an_online_store_knows_and_the_bundle_does_not_read_changes_nothing(features: RequestFeatures) -> None:
+    fresh = FreshUser(StageReport("user", 0, 0, 0), (), {"visits": 3.0, "another_count_1m": 9.0})
+    found, expected = (requester(features, fresh=replace(fresh, values=values)).inputs
+                       for values in (fresh.values, {"visits": 3.0}))
+    assert found.ids.tolist() == expected.ids.tolist()
+    assert found.dense.tolist() == expected.dense.tolist()
 
 
 def test_recent_items_replace_the_history(features: RequestFeatures, loaded: LoadedBundle) -> None:
