@@ -26,7 +26,8 @@ from pipelines.reading import json_files, landed, pandas_types, text_files, text
 from pipelines.reading.text_files import CORRUPT
 
 _TEXT_FORMATS = ("csv", "json")
-_TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false"}
+_TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false",
+                 "recursiveFileLookup": "true"}  # all files, and no columns of their folders' names: as embedded
 
 
 def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str = "log") -> DataFrame:

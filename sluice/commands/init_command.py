@@ -19,7 +19,7 @@ from sluice.init.side_tables import passed_over, tables_beside
 from sluice.init.table_sample import TableSample, partitions, read_sample
 
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
-PARTITION = "the folder's partitions, a column of the reader's: name it in a [[fields]] of your own where it says more"
+PARTITION = "the folder's partitions, which its files do not hold; write it into them where it says more"
 
 
 class WrittenConfig(Record):

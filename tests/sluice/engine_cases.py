@@ -37,7 +37,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 ALL = os.environ.get("SLUICE_CLUSTER_EXAMPLES") == "all"
 SEEDS = range(6 if ALL else 3)  # as many of every format
 READ = () if ALL else (
-    "adult", "amazon_beauty", "avazu", "bank", "criteo", "frappe", "marketplace_longtail", "marketplace_months",
+    "amazon_beauty", "avazu", "bank", "criteo", "frappe", "marketplace_longtail", "marketplace_months",
     "marketplace_tastes", "movielens_100k_seen")
 # in ways of their own, and then as others are
 INGESTED = "ingested.json"  # the figures of a case that is read alone

@@ -47,6 +47,23 @@ def test_csv_rows_that_do_not_fit_are_marked_with_their_text(spark: SparkSession
     }
 
 
+@pytest.mark.every_engine
+@pytest.mark.parametrize("ddl", [None, "a BIGINT, b STRING"])
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_text_of_a_partitioned_folder_has_the_columns_of_its_files(
+    spark: SparkSession, tmp_path: Path, format_: str, ddl: str | None
+) -> None:
+    """On every engine: what else tells two rows apart would be another identity of theirs on each."""
+    for day in (1, 2):
+        (tmp_path / f"day=2026-03-0{day}").mkdir()
+        texts(tmp_path / f"day=2026-03-0{day}" / f"p.{format_}",
+              f"a,b\n{day},x\n" if format_ == "csv" else f'{{"a": {day}, "b": "x"}}\n')
+    options = {"header": "true"} if format_ == "csv" else {}
+    frame = read(spark, Source(path=str(tmp_path), format=format_, options=options, schema_ddl=ddl), str(tmp_path))
+    assert frame.columns == ["a", "b", CORRUPT]
+    assert sorted(int(row["a"]) for row in frame.collect()) == [1, 2]
+
+
 def test_csv_without_a_schema_is_text(spark: SparkSession, tmp_path: Path) -> None:
     path = texts(tmp_path / "log.csv", "a;b\n1;x\n2\n")
     frame = read(spark, Source(path=path, format="csv", options={"header": "true", "sep": ";"}), path)
