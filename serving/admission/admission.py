@@ -115,9 +115,10 @@ class Admission:
             one.refuse(Overloaded("the queue has eaten the time of the request; send it again with more"))
         return None
 
-    def worked(self, one: Waiting, seconds: float) -> None:
-        """It has held the funnel for so long, which its tenant has had of its turns."""
-        self._turns.worked(one.tenant, seconds)
+    def worked(self, one: Waiting, seconds: float, service: float = 0.0) -> None:
+        """It has held the funnel for so long, which its tenant has had of its turns; requests take `service` seconds
+        in the mean, 0 where nobody knows."""
+        self._turns.worked(one.tenant, seconds, service)
 
     def rested(self) -> None:
         """Nothing has waited, nor run: what tenants had of their turns is no matter any more."""

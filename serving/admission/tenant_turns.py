@@ -9,6 +9,9 @@ theirs takes.
     level    the mean work of those at it, where a name begins that is not known: names that are new with every request
              would keep the least where it is, and go first for ever
 
+    mean     of what a tenant's requests take, begun at what those of all take: one that the machine held up does not
+             stand for those that come after it
+
 A request is charged when it ends, with what it took. Knows neither queues nor clocks. After Goyal, Vin and Cheng,
 "Start-time Fair Queuing", 1996.
 """
@@ -18,17 +21,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-SMOOTHING = 0.05  # of the mean time of a tenant's requests
+SMOOTHING = 0.05  # of the mean time of a tenant's requests, once it has had many
+BEGUN = 4  # requests that the beginning of that mean counts for
 
 
 @dataclass(eq=False)
 class Account:
-    """Of one tenant; `mean` seconds of its requests, 0 before one has ended, `waiting` of them wait."""
+    """Of one tenant; `mean` seconds of its requests of which so many have `ended`, `waiting` of them wait."""
 
     share: float
     work: float
     mean: float = 0.0
+    ended: int = 0
     waiting: int = 0
+
+    def took(self, seconds: float, usual: float) -> None:
+        """One has ended; those of all take `usual` seconds, 0 where nobody knows."""
+        self.ended += 1
+        if self.ended == 1:
+            self.mean = usual or seconds
+        self.mean += max(SMOOTHING, 1 / (BEGUN + self.ended)) * (seconds - self.mean)
 
 
 class TenantTurns:
@@ -71,11 +83,11 @@ class TenantTurns:
         if not account.waiting and account.work <= self._least:
             del self._accounts[tenant]
 
-    def worked(self, tenant: str, seconds: float) -> None:
-        """So long one of its requests has held the funnel."""
+    def worked(self, tenant: str, seconds: float, usual: float = 0.0) -> None:
+        """So long one of its requests has held the funnel, where those of all tenants take `usual` seconds."""
         account = self._accounts.setdefault(tenant, self._account(tenant))
         account.work += seconds / account.share
-        account.mean += SMOOTHING * (seconds - account.mean) if account.mean else seconds
+        account.took(seconds, usual)
         at_it = [one for one in self._accounts.values() if one.waiting or one is account]
         works = [one.work for one in at_it]
         risen = self._level + seconds / sum(one.share for one in at_it)

@@ -206,7 +206,7 @@ class Engine:
     def _after(self, job: Job) -> Job | None:
         """Whose turn it is, once the job has been charged for its own."""
         now = self._clock()
-        self._admission.worked(job, now - job.charged_to)
+        self._admission.worked(job, now - job.charged_to, self.service)
         job.charged_to = now
         following = self._admission.next()
         assert following is None or isinstance(following, Job)

@@ -31,6 +31,7 @@ from tests.serving.silent_caller import SilentCaller
 
 SLOW_MS, BUSY = 100, 30  # 3 s of work: the port closes within 2 s of the signal, what runs has 5 s more
 CALLERS, MANY, HELD = 4, 1000, 300
+PATIENT = {"queue_ms": 60_000, "max_deadline_ms": 60_000}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,21 @@ def server(bundle_folder, answers, tmp_path_factory):
     process = ServerProcess(bundle_folder, log, options=("--log-answers", str(answers), "--workers", "1"))
     yield process
     assert process.stop() == 0
+
+
+@pytest.fixture(scope="module")
+def patient(publish_bundle, tmp_path_factory):
+    """A server that refuses nothing for what this machine takes."""
+    folder = publish_bundle(serve=PATIENT)
+    process = ServerProcess(folder, tmp_path_factory.mktemp("patient") / "server.log", options=("--workers", "1"))
+    yield process
+    assert process.stop() == 0
+
+
+@pytest.fixture
+def patient_client(patient):
+    with RankingClient(patient.target) as client:
+        yield client
 
 
 @pytest.fixture
@@ -280,23 +296,23 @@ def until_status(channel, status: int) -> None:
         time.sleep(0.05)
 
 
-def test_a_thousand_connections_that_ask_nothing_leave_the_others_served(server, client, loaded):
+def test_a_thousand_connections_that_ask_nothing_leave_the_others_served(patient, patient_client, loaded):
     """Half of them say nothing at all, the others begin to speak HTTP/2 and never read."""
-    idle = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(MANY)]
+    idle = [socket.create_connection(("127.0.0.1", patient.port), timeout=20) for _ in range(MANY)]
     for one in idle[::2]:
         one.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
-    answers = [client.rank(a_user(loaded), seconds=20) for _ in range(20)]
+    answers = [patient_client.rank(a_user(loaded), seconds=20) for _ in range(20)]
     for one in idle:
         one.close()
     assert all(answer.items and not answer.degraded for answer in answers)
 
 
-def test_a_caller_that_takes_no_answer_leaves_the_others_served(server, client, loaded):
+def test_a_caller_that_takes_no_answer_leaves_the_others_served(patient, patient_client, loaded):
     """Though it holds more calls than may wait at a time; a few come at once, so that none is refused for the queue."""
-    with SilentCaller(server.port) as silent:
+    with SilentCaller(patient.port) as silent:
         for _ in range(HELD // 4):
             silent.ask(a_user(loaded), 4)
-            answer = client.rank(a_user(loaded), seconds=20)
+            answer = patient_client.rank(a_user(loaded), seconds=20)
             assert answer.items
             assert not answer.degraded
 
@@ -308,16 +324,17 @@ def test_a_caller_that_reads_nothing_is_let_go(server, loaded):
         assert silent.is_let_go(60)
 
 
-def test_callers_who_cancel_leave_the_others_served(server, client, loaded, channel):
-    rank = sluice_pb2_grpc.RankingStub(channel).Rank
-    for _ in range(5):
-        calls = [rank.future(pb.RankRequest(user_id=a_user(loaded)), timeout=5) for _ in range(20)]
-        for call in calls:
-            call.cancel()
-        answer = client.rank(a_user(loaded), seconds=20)
-        assert answer.items
-        assert not answer.degraded
-    assert int(health_of(channel)[1]["sluice-waiting"]) == 0
+def test_callers_who_cancel_leave_the_others_served(patient, patient_client, loaded):
+    with grpc.insecure_channel(patient.target) as channel:
+        rank = sluice_pb2_grpc.RankingStub(channel).Rank
+        for _ in range(5):
+            calls = [rank.future(pb.RankRequest(user_id=a_user(loaded)), timeout=5) for _ in range(20)]
+            for call in calls:
+                call.cancel()
+            answer = patient_client.rank(a_user(loaded), seconds=20)
+            assert answer.items
+            assert not answer.degraded
+        assert int(health_of(channel)[1]["sluice-waiting"]) == 0
 
 
 def test_health_and_reflection_answer(channel):
@@ -336,7 +353,7 @@ def test_a_second_server_on_the_port_is_refused(server, bundle_folder, tmp_path)
 @pytest.mark.slow
 def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(publish_bundle, loaded):
     """Each request takes at least SLOW_MS: however slow the machine, most are still running at the signal."""
-    folder = publish_bundle(serve={"max_queue": 2 * BUSY, "queue_ms": 60_000, "max_deadline_ms": 60_000})
+    folder = publish_bundle(serve={"max_queue": 2 * BUSY} | PATIENT)
     command = [sys.executable, "-m", "benchmarks.serving.deadlines", str(folder), "--serve", f"--slow-ms={SLOW_MS}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
