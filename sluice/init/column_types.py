@@ -210,16 +210,19 @@ def _numeric(column: Column, numbers: list[str]) -> Column:
 
 def _list_of_text(column: Column) -> Column | None:
     """Text that a separator cuts into few pieces which recur; [1, 2] and ['a', 'b'] lose their brackets first."""
-    known = column.known
-    brackets = sum(cell[0] == "[" and cell[-1] == "]" for cell in known) > MOSTLY * len(known) if known else False
-    bare = [re.sub(r"[\[\]'\" ]", "", cell) for cell in known] if brackets else known
+    times = Counter(column.known)
+    in_brackets = sum(count for cell, count in times.items() if cell[0] == "[" and cell[-1] == "]")
+    brackets = in_brackets > MOSTLY * times.total()
+    bare = {cell: re.sub(r"[\[\]'\" ]", "", cell) if brackets else cell for cell in times}
     for separator in ("," if brackets else LIST_SEPARATORS):
-        lists = [[piece for piece in cell.split(separator) if piece] for cell in bare]
-        several = sum(len(pieces) > 1 for pieces in lists)
-        pieces = Counter(chain.from_iterable(lists))
-        if several > 0.3 * len(lists) and len(pieces) < 0.2 * sum(pieces.values()) and len(pieces) < len(set(bare)):
-            rest = iter(lists)
-            values = [None if cell is None else next(rest) for cell in column.values]
+        lists = {cell: [piece for piece in bare[cell].split(separator) if piece] for cell in times}
+        several = sum(times[cell] for cell, pieces in lists.items() if len(pieces) > 1)
+        if several <= 0.3 * times.total():
+            continue
+        pieces = set(chain.from_iterable(lists.values()))
+        written = sum(times[cell] * len(of_cell) for cell, of_cell in lists.items())
+        if len(pieces) < 0.2 * written and len(pieces) < len(set(bare.values())):
+            values = [None if cell is None else lists[cell] for cell in column.values]
             raw = column.expression or quoted(column.name)
             read = f"translate({raw}, '[]\"\\' ', '')" if brackets else column.expression
             return Column(column.name, column.plain, "list", values, read, separator,

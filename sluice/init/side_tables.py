@@ -63,12 +63,11 @@ def tables_beside(path: Path) -> list[Beside]:
     found = []
     for other in _files_beside(path)[:MOST_FILES]:
         try:
-            if not _may_be_joined(other):
-                continue
-            sample = read_sample(other, whole=True)
+            sample = _joinable(other)
         except DataError:
             continue
-        found.append(Beside(sample, typed_columns(sample)))
+        if sample is not None:
+            found.append(Beside(sample, typed_columns(sample)))
     return found
 
 
@@ -97,16 +96,26 @@ def _tables(path: Path) -> list[Path]:
             and other.stat().st_size > 0]
 
 
-def _may_be_joined(path: Path) -> bool:
-    """By its name, or a column of keys that hardly repeat, as far as some of its rows tell: another log has none, and
-    is not worth reading whole."""
+def _joinable(path: Path) -> TableSample | None:
+    """All of a table that is named like clicks, or has a column of keys that hardly repeat. Another log has none: what
+    some of its rows tell spares reading it, what all tell spares typing it, which in Python takes longer still."""
     if CLICKS.search(path.name):
-        return True
-    sample = read_sample(path)
+        return read_sample(path, whole=True)
+    keys = _keys(read_sample(path))
+    sample = read_sample(path, whole=True) if keys else None
+    return sample if sample is not None and any(_hardly_repeats(sample.columns[key]) for key in keys) else None
+
+
+def _keys(sample: TableSample) -> list[str]:
+    """Columns, or what holds them, whose values hardly repeat in some of the rows."""
     step = -(-len(next(iter(sample.columns.values()))) // GLANCE)
     some = dataclasses.replace(sample, columns={name: cells[::step] for name, cells in sample.columns.items()})
-    return any(column.type in ("integer", "text") and len(column.distinct) >= NEARLY * len(column.values)
-               for column in typed_columns(some))
+    return [column.inside or column.name for column in typed_columns(some)
+            if column.type in ("integer", "text") and _hardly_repeats(column.values)]
+
+
+def _hardly_repeats(cells: Sequence[Any]) -> bool:
+    return len(set(cells) - {None}) >= NEARLY * len(cells)
 
 
 def clicks_beside(log: Sequence[Column], time: Column, tables: Sequence[Beside]) -> Clicks | None:

@@ -12,7 +12,7 @@ from contracts.config.config import Config, parse
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
-from sluice.init.side_tables import MOST_FILES, passed_over, tables_beside
+from sluice.init.side_tables import GLANCE, MOST_FILES, passed_over, tables_beside
 from sluice.init.table_sample import WHOLE_BYTES, read_sample
 
 RANDOM = np.random.default_rng(0)
@@ -121,6 +121,15 @@ def test_another_log_beside_is_not_worth_reading(tmp_path: Path) -> None:
     ratings(tmp_path / "ratings_of_may.csv", "userId,movieId,rating,timestamp\n", ",")
     heights = (f"{row % 7},{RANDOM.normal()}" for row in range(ROWS))
     (tmp_path / "heights.csv").write_text("kind,height\n" + "\n".join(heights) + "\n")
+    assert [table.stem for table in tables_beside(path)] == ["movies.csv"]
+
+
+def test_a_log_whose_users_repeat_in_the_whole_alone_is_none(tmp_path: Path) -> None:
+    path = named(tmp_path)
+    (tmp_path / "links.csv").unlink()
+    rows, users = 5 * GLANCE, 3 * GLANCE  # of GLANCE rows four in five have a user of their own
+    visits = (f"{user},{row % 7}" for row, user in enumerate(RANDOM.integers(0, users, rows)))
+    (tmp_path / "visits.csv").write_text("visitor,day_of_week\n" + "\n".join(visits) + "\n")
     assert [table.stem for table in tables_beside(path)] == ["movies.csv"]
 
 
