@@ -186,6 +186,7 @@ def test_plain_text_is_not_heard_on_a_tls_port(house: House) -> None:
         assert b"HTTP/1.1 200" not in raw.recv(1024)
 
 
+@pytest.mark.slow
 @needs_haproxy
 def test_a_balancer_stands_at_the_same_doors(bundle_folder: Path, tmp_path: Path) -> None:
     with built(bundle_folder, tmp_path, "--balancer") as balanced:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import pytest
+
 from benchmarks.federated import day_cycle
 from contracts.artifacts import Artifacts
 from contracts.config.config import load
 from tests.benchmarks.printed_figures import last_line, refuses
 
 
+@pytest.mark.slow
 def test_a_method_is_printed_for_every_case(log, capsys):
     config, out = log
     day_cycle.main(["--config", str(config), "--out", str(out), "--rounds", "5", "--seeds", "1", "--rates", "0.1",

@@ -20,6 +20,7 @@ def folder(tmp_path_factory):
     return world / "federated"
 
 
+@pytest.mark.slow
 def test_a_round_is_printed_phase_by_phase_and_nothing_is_left_behind(folder, capsys):
     main([str(folder), "--clients", "4", "--events", "30", "--json"])
     printed = capsys.readouterr().out

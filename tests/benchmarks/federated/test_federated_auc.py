@@ -11,6 +11,7 @@ from federated.clients import prepare
 from tests.benchmarks.printed_figures import last_line
 
 
+@pytest.mark.slow
 def test_every_setting_stands_beside_central_training(log, capsys):
     config, out = log
     main(["--levels", "--auc", str(config), "--out", str(out), "--unmasked", "--settings", "cpp2", "central",

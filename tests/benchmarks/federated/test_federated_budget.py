@@ -3,10 +3,13 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from benchmarks.federated.federated_budget import main
 from tests.benchmarks.printed_figures import refuses
 
 
+@pytest.mark.slow
 def test_each_setting_has_the_same_tries_and_its_best_is_shown(log, capsys):
     config, out = log
     main([str(config), "--out", str(out), "--rounds", "2", "--epochs", "1", "2", "--rates", "0.1", "1.0", "--servers",

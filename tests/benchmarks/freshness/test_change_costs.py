@@ -6,6 +6,7 @@ from benchmarks.freshness.change_costs import LOOKS, main
 from tests.benchmarks.printed_figures import last_line
 
 
+@pytest.mark.slow
 def test_the_costs_of_a_small_world(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--items", "1500", "--changes", "4000", "--json"])
     found = last_line(capsys.readouterr().out)["change_costs"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
+import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -59,6 +60,7 @@ def test_floods_lie_within_a_message_too() -> None:
     assert max(map(parts, found)) > LARGEST // 10
 
 
+@pytest.mark.slow
 def test_every_kind_and_every_field_is_drawn() -> None:
     found = drawn(1600)
     kinds = {"drawn", "spoilt", "random", "flooded", "nested", "too large"}

@@ -42,6 +42,7 @@ def test_a_peer_that_is_missing_is_said(sequence_plan: SequencePlan) -> None:
         ran("rectools", sequence_plan, SequenceLog.read(sequence_plan.rows), Path(sys.executable))
 
 
+@pytest.mark.slow
 def test_the_last_line_has_the_figures_of_both_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from benchmarks.models.pair_rates_scale import synthetic
@@ -35,6 +36,7 @@ def test_every_part_runs_with_the_same_code_on_a_cpu() -> None:
     assert float(found["search"]["recall"] or 0) > 0.9
 
 
+@pytest.mark.slow
 def test_it_runs_where_torch_and_its_graphs_are_alone_and_appends_a_section(tmp_path: Path) -> None:
     results = tmp_path / "results.md"
     results.write_text("# Before\n", encoding="utf-8")

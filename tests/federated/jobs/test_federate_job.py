@@ -35,6 +35,7 @@ def finished(tmp_path_factory):
     return config, out, federate_job.federate(config, out, quiet)
 
 
+@pytest.mark.slow
 def test_the_summary_says_what_the_run_cost_and_reached(finished):
     _, out, found = finished
     written = summary.required(out.out / "federated", FederateSummary, "sluice federate")

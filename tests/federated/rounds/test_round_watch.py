@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from federated.clients import prepare
 from federated.jobs.simulate import run_setting
 from federated.rounds.public_setup import public_setup
@@ -18,6 +20,7 @@ def proven(tmp_path, **changes):
     return watch.curve()
 
 
+@pytest.mark.slow
 def test_rounds_of_clients_that_always_come_together_prove_nothing_and_others_do(tmp_path):
     assert proven(tmp_path / "together").both[-1] == 0.0
     anew = proven(tmp_path / "anew", cohorts=False)

@@ -79,6 +79,7 @@ def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> Non
     assert len(list(out.crosses.glob("adjacency_*.npy"))) == 2
 
 
+@pytest.mark.slow
 def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
     out = world(tmp_path, pair_logit(0, 4))
     first = searched(config(), out)
@@ -98,6 +99,7 @@ def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
     assert searched(config(), out, force=True).crosses == first.crosses
 
 
+@pytest.mark.slow
 def test_budgets_are_respected(tmp_path: Path) -> None:
     first, second = pair_logit(0, 4), pair_logit(1, 3)
     out = world(tmp_path, lambda ids: first(ids) + second(ids))

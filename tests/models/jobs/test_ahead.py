@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contracts.artifacts import WEIGHTS
 from contracts.summaries.train import TrainSummary
 from models.jobs.ahead import make_ahead, names_ahead
@@ -18,6 +20,7 @@ def plain(found: TrainSummary) -> dict[str, object]:
     return cut(found.plain())  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_what_is_made_ahead_is_taken_up_and_is_the_same(make_task, tmp_path) -> None:
     task = make_task(models=["popularity", "logistic_regression", "dnn"], lightgbm_rows=300)
     names = names_ahead(task.config, task.out)

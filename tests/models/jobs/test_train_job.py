@@ -86,6 +86,7 @@ def trained(write_examples, tmp_path_factory: pytest.TempPathFactory) -> tuple[A
     return out, train_models(config(), out)
 
 
+@pytest.mark.slow
 def test_the_summary_names_every_part_and_is_what_is_written(trained) -> None:
     out, found = trained
     assert list(found.models) == ["popularity", "logistic_regression", "dnn"]
@@ -199,6 +200,7 @@ def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp
     assert set(seen) == {"dnn", "dnn@fresh", "two_tower", "pre_ranker", "lightgbm"}
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> None:
     out = Artifacts(tmp_path / "copy")
     shutil.copytree(trained[0].out, out.out)
@@ -316,6 +318,7 @@ def write_keys(spec: FeatureSpec) -> Callable[[Path], None]:
     return make
 
 
+@pytest.mark.slow
 def test_a_warm_start_begins_at_the_parents_weights(trained, write_examples, write_keys, tmp_path) -> None:
     """With a learning rate of next to nothing the parent's logits come out; cold, they do not."""
     first, _ = trained

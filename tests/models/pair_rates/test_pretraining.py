@@ -172,6 +172,7 @@ pair_pretraining.fit(network, graph, settings, 1, kept=kept, on_batch=on_batch)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "seconds"), [(signal.SIGKILL, 0.0), (signal.SIGTERM, 3600.0)])
 def test_a_killed_run_goes_on_and_ends_in_the_same_weights(pair_graph, tmp_path, kind, seconds):
     settings = SETTINGS.model_copy(update={"epochs": 3})

@@ -44,12 +44,14 @@ def test_the_batch_size_does_not_decide() -> None:
     assert [small == large for small, large in kept] == [True] * 3
 
 
+@pytest.mark.slow
 def test_a_dearer_penalty_keeps_no_dearer_set() -> None:
     costs = [sum(COSTS[name] for name in kept_at(task(1), penalty)) for penalty in (1e-3, 4e-3, 1.6e-2, 0.5)]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] < costs[0]
 
 
+@pytest.mark.slow
 def test_the_frontier_starts_with_everything_and_the_choice_keeps_the_recall(points: list[prerank_sweep.Point]) -> None:
     assert points[0].kept == list(points[0].network.fields)
     assert [p.cost for p in points] == sorted((p.cost for p in points), reverse=True)
@@ -76,6 +78,7 @@ def test_a_fresh_network_holds_the_pair_rates_that_its_spec_names(tmp_path: Path
         replace(job, spec=spec, pair_rates=tmp_path).network(Fscd)
 
 
+@pytest.mark.slow
 def test_a_budget_is_kept(points: list[prerank_sweep.Point]) -> None:
     settings = task(budget=2.5).settings
     assert choose([*points, sweep(task(budget=2.5))[-1]], settings).cost <= 2.5

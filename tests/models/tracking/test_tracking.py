@@ -114,6 +114,7 @@ def test_mlflow_keeps_settings_metrics_and_files(monkeypatch, tmp_path) -> None:
     assert len(client.search_runs([experiment.experiment_id])) == 3
 
 
+@pytest.mark.slow
 def test_killed_before_it_is_in_place_it_is_not_there_and_the_next_makes_it(tmp_path):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     done = subprocess.run([sys.executable, "-c", KILLED, uri], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},

@@ -90,6 +90,7 @@ def begin(port: int, begun: list[str]) -> Callable[[ServedBundle], Generation]:
     return made
 
 
+@pytest.mark.slow
 def test_a_bundle_that_cannot_be_loaded_is_refused_for_the_last_one(tmp_path: Path, bundle_folder: Path) -> None:
     """At once, by its worker's word; without another one the start fails with it."""
     bad, good = (ServedBundle(version=name, folder=folder) for name, folder in

@@ -112,6 +112,7 @@ def swap_under_load(platform: Platform, server: ServerProcess, swaps: int, proce
     until(lambda: response_history.rows(platform.answers).num_rows == seen)
 
 
+@pytest.mark.slow
 def test_bundles_are_changed_under_load_without_a_failed_request(platform, server):
     swap_under_load(platform, server, 2)
 
@@ -357,12 +358,14 @@ def test_a_disk_that_takes_no_note_of_what_is_served_stops_nothing(platform):
     shutil.rmtree(platform.answers)
 
 
+@pytest.mark.slow
 def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
     options = ("--registry", platform.uri, "--cache", str(tmp_path / "cache"))
     with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 cannot be had"):
         ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", server.port, options)
 
 
+@pytest.mark.slow
 def test_a_second_server_with_the_cache_is_refused(platform, server, tmp_path):
     options = ("--registry", platform.uri, "--cache", str(platform.cache))
     with pytest.raises(SluiceError, match="keeps the bundles of another `sluice serve`"):

@@ -36,6 +36,7 @@ def test_the_lineage_spans_the_windows(tmp_path):
     assert lineage(out, "c0ffee").data_start == ""
 
 
+@pytest.mark.slow
 def test_a_version_goes_past_the_gate_and_back(tmp_path):
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     store, registry = BundleRegistry(uri), ("--registry", uri)

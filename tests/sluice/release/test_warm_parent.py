@@ -36,6 +36,7 @@ def version(found) -> str | None:
     return read_manifest(found).version if found else None
 
 
+@pytest.mark.slow
 def test_a_run_starts_again_where_it_started(world, tmp_path):
     config, first, second, store = world
     out, asked = Artifacts(tmp_path), WarmStartSource(registry=store.uri)

@@ -96,6 +96,7 @@ def test_a_run_that_reaches_nothing_is_given_up_after_three_restarts(tmp_path: P
         "sluice: 3 restarts in a row came to no new checkpoint; this was the last"]
 
 
+@pytest.mark.slow
 def test_processes_that_are_told_to_end_have_the_time_that_a_checkpoint_takes(tmp_path: Path) -> None:
     """Where nobody has said how long; torch alone would kill them after 30 seconds."""
     ask = ("import os, torch.distributed.run as r; r.run = lambda asked: print(LaunchConfig(1, 1, 1).shutdown_timeout);"

@@ -25,6 +25,7 @@ def test_pieces_are_done_in_another_process_which_ends_with_the_block():
         os.kill(first.result(), 0)
 
 
+@pytest.mark.slow
 def test_from_the_first_piece_on_threads_are_shared_and_given_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     before = torch.get_num_threads()
