@@ -7,8 +7,9 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import SEEK_END
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from sluice.init.csv_dialect import Dialect, sniff
 from sluice.init.json_lines import json_columns
 
 TEXT_BYTES, GROUPS, ROWS, WHOLE_BYTES = 1 << 20, 3, 20_000, 64 << 20
+MOST_KEPT = 8  # pieces of a compressed file, of which one is from its middle
 MAGIC, GZIP, UTF_16 = b"PAR1", b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
 NO_TABLES = (".toml", ".md", ".py", ".ipynb", ".html", ".zip", ".xml", ".yaml", ".pdf")
 JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*\{)")
@@ -129,8 +131,7 @@ def _parquet(path: Path, files: Sequence[Path], shown: Sequence[Path], most_rows
     _check_names(path, opened[0].schema_arrow.names)
     _check_types(path, opened[0].schema_arrow)
     _check_alike(shown, [file.schema_arrow.names for file in opened])
-    each = GROUPS // len(shown)
-    parts = [part for file in opened for part in _row_groups(file, each, most_rows)]
+    parts = [part for file in opened for part in _rows_of(file, len(shown) == 1, most_rows)]
     try:
         table = pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowTypeError as error:
@@ -182,12 +183,19 @@ def _parts(kind: pa.DataType) -> Iterator[pa.DataType]:
             yield from _parts(kind.field(place).type)
 
 
-def _row_groups(file: pq.ParquetFile, count: int, most_rows: int) -> list[pa.Table]:
-    """The first, the middle and the last as `count` allows, or all where every row is asked for."""
-    last = file.num_row_groups - 1
-    seen = {0, (last + 1) // 2, last} if count > 1 else {0}
-    places = range(last + 1) if most_rows == WHOLE_BYTES else sorted(seen)
-    parts = [file.read_row_group(place).slice(0, most_rows // GROUPS + 1) for place in places if 0 <= place <= last]
+def _rows_of(file: pq.ParquetFile, single: bool, most_rows: int) -> list[pa.Table]:
+    """Of a single file beginning, middle and end; of one of several, beginning and end; all where it has no more."""
+    total, most = file.metadata.num_rows, most_rows + 1 if single else most_rows // GROUPS + 1
+    spans = [(0, total)] if total <= most else [
+        (place, place + size) for size in [most // (GROUPS if single else GROUPS - 1)]
+        for place in ((0, (total - size) // 2, total - size) if single else (0, total - size))]
+    parts, start = list[pa.Table](), 0
+    for place in range(file.num_row_groups):
+        end = start + file.metadata.row_group(place).num_rows
+        inside = [(max(first, start), min(last, end)) for first, last in spans if first < end and last > start]
+        group = file.read_row_group(place) if inside else None
+        parts += [group.slice(first - start, last - first) for first, last in inside if group is not None]
+        start = end
     return parts or [file.read()]
 
 
@@ -224,25 +232,45 @@ def _estimate(lines: int, pieces: Sequence[bytes], size: int) -> int:
 
 
 def _pieces(path: Path, most_bytes: int) -> tuple[list[bytes], int]:
-    """Whole lines of the beginning, middle and end, and the size in bytes; a compressed file, and one of several, show
-    their beginning."""
-    if path.name.endswith(".gz"):
-        with gzip.open(path, "rb") as packed:
-            start = packed.read(most_bytes)
-            piece = _whole_lines(start, len(start) == most_bytes)
-            return [piece], len(piece)
-    size = path.stat().st_size
-    if size == 0:
+    """Whole lines of the beginning, middle and end (one of several files: beginning and end), or all where there are no
+    more, and the size in bytes when it is not compressed."""
+    each = min(TEXT_BYTES, most_bytes // 2)
+    with _opened(path) as file:
+        start = file.read(most_bytes)
+        if len(start) < most_bytes or most_bytes == WHOLE_BYTES:
+            return [_whole_lines(start, len(start) == most_bytes)], len(start)
+        rest, size = _rest_of_packed(file, each, start) if path.name.endswith(".gz") else _rest(file, each)
+    if most_bytes < GROUPS * TEXT_BYTES:
+        rest = rest[-1:]
+    return [_whole_lines(start[:each], True), *(piece[piece.find(b"\n") + 1 :] for piece in rest)], size
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if path.stat().st_size == 0:
         raise DataError(f"{path} is empty")
-    with path.open("rb") as file:
-        if size <= most_bytes:
-            return [file.read()], size
-        pieces = [_whole_lines(file.read(TEXT_BYTES), True)]
-        for place in (size // 2, size - TEXT_BYTES) if most_bytes >= GROUPS * TEXT_BYTES else ():
-            file.seek(place)
-            file.readline()
-            pieces.append(_whole_lines(file.read(TEXT_BYTES), True))
+    return gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+
+
+def _rest(file: IO[bytes], each: int) -> tuple[list[bytes], int]:
+    """So many bytes of the middle and of the end, and the size."""
+    size, pieces = file.seek(0, SEEK_END), list[bytes]()
+    for place in ((size - each) // 2, size - each):
+        file.seek(place - 1)
+        pieces.append(_whole_lines(file.read(each + 1), place < size - each))
     return pieces, size
+
+
+def _rest_of_packed(file: IO[bytes], each: int, start: bytes) -> tuple[list[bytes], int]:
+    """The same of a stream that can be read in its order alone: pieces are kept in equal distances, which grow."""
+    kept, number, distance, last, size = list[bytes](), 0, 1, start[-each:], len(start)
+    while piece := file.read(each):
+        if number % distance == 0:
+            kept.append(piece)
+        if len(kept) > MOST_KEPT:
+            kept, distance = kept[::2], 2 * distance
+        last, number, size = (last + piece)[-each:], number + 1, size + len(piece)
+    middle = [_whole_lines(kept[(len(kept) - 1) // 2], True)] if number > GROUPS else []  # else the end may have of it
+    return [*middle, last], size
 
 
 def _whole_lines(piece: bytes, cut: bool) -> bytes:

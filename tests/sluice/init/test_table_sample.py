@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,14 +45,63 @@ def test_a_packed_file_is_read_from_its_beginning_and_must_be_named_so(tmp_path:
         read_sample(tmp_path / "t.csv")
 
 
-def test_parquet_is_told_by_its_content_and_sampled_by_row_groups(tmp_path: Path) -> None:
+def test_parquet_is_told_by_its_content(tmp_path: Path) -> None:
     table = pa.table({"n": list(range(90)), "k": pa.array(["x", "y", "z"] * 30).dictionary_encode()})
     pq.write_table(table, tmp_path / "t.data", row_group_size=10)
     found = read_sample(tmp_path / "t.data")
     assert found.rows == 90
-    assert found.columns["n"] == [*range(10), *range(40, 50), *range(80, 90)] or len(found.columns["n"]) == 30
+    assert found.columns["n"] == list(range(90))
     assert found.types == {"n": pa.int64(), "k": pa.string()}
     assert found.dialect is None
+
+
+def thirds(numbers: Sequence[Any], rows: int) -> list[float]:
+    """Shares of the sample that are of the table's beginning, middle and end, which holds its numbers in order."""
+    assert list(map(int, numbers)) == sorted(set(map(int, numbers)))  # no row twice
+    return [sum(low * rows <= int(number) < high * rows for number in numbers) / len(numbers)
+            for low, high in ((0.0, 0.2), (0.3, 0.7), (0.8, 1.0))]
+
+
+@pytest.mark.parametrize("group", [1_000_000, 70_000, 3_000])
+def test_parquet_is_sampled_at_its_beginning_middle_and_end_however_it_is_cut(group: int, tmp_path: Path) -> None:
+    """pyarrow and pandas write a million rows as one group."""
+    rows = 300_000
+    pq.write_table(pa.table({"n": range(rows), "k": ["x"] * rows}), tmp_path / "t.parquet", row_group_size=group)
+    numbers = read_sample(tmp_path / "t.parquet").columns["n"]
+    assert len(numbers) == pytest.approx(20_000, abs=3)
+    assert thirds(numbers, rows) == pytest.approx([1 / 3] * 3, abs=0.01)
+
+
+@pytest.mark.parametrize("rows", [400_000, 900_000])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_text_is_sampled_at_its_beginning_middle_and_end_packed_or_not(name: str, rows: int, tmp_path: Path) -> None:
+    content = b"n,k\n" + b"".join(b"%07d,x\n" % number for number in range(rows))
+    (tmp_path / name).write_bytes(gzip.compress(content, 1) if name.endswith(".gz") else content)
+    found = read_sample(tmp_path / name)
+    assert found.rows == pytest.approx(rows, rel=0.01)
+    first, middle, last = thirds(found.columns["n"], rows)
+    assert min(first, last) > 0.2
+    assert middle > 0.2 or rows < 900_000
+    assert int(found.columns["n"][-1]) > 0.99 * rows
+
+
+def test_of_several_files_beginning_and_end_are_read(tmp_path: Path) -> None:
+    rows = 200_000
+    for part in range(2):
+        numbers = range(part * rows, (part + 1) * rows)
+        folder = tmp_path / "text"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{part}.csv").write_text("n,k\n" + "".join(f"{number:07d},xxxxxx\n" for number in numbers))
+        folder = tmp_path / "parquet"
+        folder.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"n": numbers, "k": ["x"] * rows}), folder / f"{part}.parquet")
+    for folder in (tmp_path / "text", tmp_path / "parquet"):
+        numbers = list(map(int, read_sample(folder).columns["n"]))
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] == 0
+        assert numbers[-1] > 0.99 * 2 * rows
+        assert any(0.95 * rows < number < rows for number in numbers)
+        assert any(rows <= number < 1.05 * rows for number in numbers)
 
 
 @pytest.mark.parametrize(
