@@ -201,9 +201,9 @@ def _numeric(column: Column, numbers: list[str]) -> Column:
     whole = all(WHOLE.match(cell) for cell in numbers)
     values = [None if cell is None or not DECIMAL.match(cell) else int(cell.split(".")[0]) if whole else float(cell)
               for cell in column.values]
-    number = f"try_cast({raw} AS DOUBLE)"
-    read = (column.expression if copied and not with_others
-            else f"try_cast({number} AS BIGINT)" if whole else number)
+    as_it_is = copied and not with_others and not (whole and any("." in cell for cell in numbers))  # 78.0 is 78
+    read = (column.expression if as_it_is else f"try_cast(regexp_replace({raw}, '[.]0*$', '') AS BIGINT)" if whole
+            else f"try_cast({raw} AS DOUBLE)")
     why = "numbers, a few other texts count as missing" if with_others else "whole numbers" if whole else "numbers"
     return Column(column.name, column.plain, "integer" if whole else "number", values, read, why=why)
 

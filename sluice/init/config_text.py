@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sluice.init.column_types import Column, quoted
 from sluice.init.field_guess import GuessedField
-from sluice.init.history_text import history_text
+from sluice.init.history_text import free_name, history_text
 from sluice.init.label_guess import Clicks
 from sluice.init.role_guess import Guess
 from sluice.init.side_tables import SideTable
@@ -73,9 +73,8 @@ def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
     if guess.time is not None:
         moment = _moment(guess)
         yield moment, guess.time.expression or quoted(guess.time.name)
-        yield "event_weekday", f"weekday({moment})"
-        if guess.time.clock:
-            yield "event_hour", f"hour({moment})"
+        for name, function in _clock(guess):
+            yield name, f"{function}({moment})"
     yield from derived(guess.columns, guess.fields, used, parquet)
 
 
@@ -128,9 +127,16 @@ def _field(field: GuessedField) -> str:
 def _clock_fields(guess: Guess) -> str:
     if guess.time is None:
         return ""
-    names = ["event_weekday", *(["event_hour"] if guess.time.clock else [])]
     return comment("From the time of the event, UTC.") + "\n".join(
-        f'[[fields]]\nname = "{name}"\nkind = "categorical"\nside = "context"\nkey_type = "int64"\n' for name in names)
+        f'[[fields]]\nname = "{name}"\nkind = "categorical"\nside = "context"\nkey_type = "int64"\n'
+        for name, _ in _clock(guess))
+
+
+def _clock(guess: Guess) -> list[tuple[str, str]]:
+    """(name, function) of what the time of the event tells."""
+    assert guess.time is not None
+    functions = ("weekday", "hour") if guess.time.clock else ("weekday",)
+    return [(free_name(guess, f"event_{function}"), function) for function in functions]
 
 
 def _left_out(guess: Guess) -> str:

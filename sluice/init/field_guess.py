@@ -191,12 +191,12 @@ def _side(column: Column, user: Column | None, item: Column | None) -> tuple[Sid
         if column is key:
             return side, f", the {side}"
     for side, key in keys:
-        if key is not None and _follows(column, key):
+        if key is not None and follows(column, key):
             return side, f"; each {side} has one{missing(column)}"
     return "context", ""
 
 
-def _follows(column: Column, key: Column) -> bool:
+def follows(column: Column, key: Column) -> bool:
     """Whether repeated keys always show the same value; keys that hardly ever repeat prove nothing, and neither does a
     value that is missing now and then."""
     seen: dict[Any, Any] = {}

@@ -25,7 +25,8 @@ def history_text(guess: Guess) -> str:
     return _of_positives(guess) if guess.label.positives_alone else _of_labels(guess)
 
 
-def _free(guess: Guess, wanted: str) -> str:
+def free_name(guess: Guess, wanted: str) -> str:
+    """For a field that is made, one that no column and no field has."""
     names = {column.plain.lower() for column in guess.columns} | {field.name.lower() for field in guess.all_fields}
     return wanted if wanted not in names else f"{wanted}_derived"
 
@@ -34,8 +35,8 @@ def _of_positives(guess: Guess) -> str:
     assert guess.item is not None
     last = comment("What the user took last, as of the last midnight.")
     often = comment("How often the item was taken, as of the last midnight.")
-    fields = last + _sequence(_free(guess, "last_taken"), guess.item, TAKEN) + often + _counter(
-        _free(guess, "times_taken"), "item", guess.item, ("7d", "30d"), ("count",))
+    fields = last + _sequence(free_name(guess, "last_taken"), guess.item, TAKEN) + often + _counter(
+        free_name(guess, "times_taken"), "item", guess.item, ("7d", "30d"), ("count",))
     return fields + _crosses(guess) + _pre_ranker(guess)
 
 
@@ -48,14 +49,15 @@ def _of_labels(guess: Guess) -> str:
         text += comment("A log of few days: what is counted is published every hour, not every midnight.")
         text += f'[features]\npublish_every = "{publish}"\n\n'
     text += comment("How often the item was shown so far and with what success, in short and in all.")
-    text += _counter(_free(guess, "item_history"), "item", guess.item, windows)
+    text += _counter(free_name(guess, "item_history"), "item", guess.item, windows)
     if len(guess.user.known) >= REPEATED * len(guess.user.distinct):
-        text += comment("The same of the user.") + _counter(_free(guess, "user_history"), "user", guess.user, windows)
+        text += comment("The same of the user.")
+        text += _counter(free_name(guess, "user_history"), "user", guess.user, windows)
         text += comment("What the user liked last.")
-        text += _sequence(_free(guess, "last_liked"), guess.item, SEQUENCE)
+        text += _sequence(free_name(guess, "last_liked"), guess.item, SEQUENCE)
     for field in _groups(guess):
         text += comment(f"The same of all items of one {field.name}: it speaks for items that are new.")
-        text += _counter(_free(guess, f"{field.name}_history"), "item", field.column, windows, name=field.name)
+        text += _counter(free_name(guess, f"{field.name}_history"), "item", field.column, windows, name=field.name)
     return text + _crosses(guess) + _pre_ranker(guess)
 
 

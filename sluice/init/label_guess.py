@@ -24,6 +24,7 @@ NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|convert
                    r"booking_bool|click_bool|deposit|exited|approved)$", re.I)
 GENRES = re.compile(r"^(adventure|comedy|drama|horror|romance|thriller)$", re.I)  # beside them "action" is one as well
 RATING = re.compile(r"rating|stars|score|grade", re.I)
+RATED = re.compile(r"^(user_?|overall_?|review_?)?(rating|stars|score|grade)s?(_?value)?$", re.I)  # the user's own
 YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
 MOST_RATINGS, RATING_SHARE, MOST_NAMED = 11, 0.75, 5
 COMPARISON = re.compile(r"\s*(?P<column>`[^`]+`|\w+)\s*(?P<operator>>=|<=|==|!=|<>|=|>|<)\s*"
@@ -32,7 +33,7 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<>": operator.ne,
     ">": operator.gt, "<": operator.lt}
 SINGLE_VALUES = ("integer", "number", "boolean", "text")
-HOUR, SOON = 3600, 0.99
+HOUR, SOON, ASKED = 3600, 0.99, "as asked"
 SOME = 0.5  # of rows that tell a label: of fewer it is none
 MOST_MISSING: float = Log.model_fields["max_bad_share"].default
 OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
@@ -120,7 +121,7 @@ def guess_label(
     ends = [column for column in two if column in (columns[-1], columns[0])]
     if takes is not None:
         _check_both_classes(column for column in columns if str(next(iter(column.distinct), "")).lower() not in YES)
-        return _positives_alone(*takes, columns, ends[-1:])
+        return _told_by_numbers(columns) or _positives_alone(*takes, columns, ends[-1:])
     if ends:
         place = "last" if ends[-1] is columns[-1] else "first"
         others = [column for column in two if column is not ends[-1]]
@@ -135,6 +136,19 @@ def guess_label(
     example = CURE.format(column=quoted(next((c.plain for c in columns if c.type == "integer"), columns[-1].plain)))
     raise DataError("there is no label: no column has exactly two values, none is named like a rating, and no table of "
                     f"clicks lies beside with times and a key of the rows ([label.clicks]); {example}")
+
+
+def _told_by_numbers(columns: Iterable[Column]) -> Label | None:
+    """Of a log of who took what: counts, or ratings of many values, or with some missing. Raises DataError where too
+    many are."""
+    for column in (each for each in columns if each.type in ("integer", "number") and len(each.distinct) > 2):
+        if NAMES.match(column.plain) and column.type == "integer" and min(column.known) == 0:
+            counted = _of_expression(f"{quoted(column.plain)} > 0", [column], frozenset({column.plain}))
+            why = f"its name, and counts to {max(column.known)}, of which one and more is positive"
+            return dataclasses.replace(counted, why=why + counted.why.removeprefix(ASKED))
+        if RATED.match(column.plain):
+            return _of_most_rows(_threshold(column), column)
+    return None
 
 
 def _without_genre(columns: Sequence[Column]) -> Sequence[Column]:
@@ -206,7 +220,7 @@ def _as_asked(columns: Sequence[Column], wanted: str) -> Label:
         return _of_expression(wanted, columns, read)
     column = named[0]
     if len(column.distinct) == 2 and column.type in SINGLE_VALUES:
-        return _of_most_rows(_binary(column, "as asked"), column)
+        return _of_most_rows(_binary(column, ASKED), column)
     if column.type in ("integer", "number"):
         return _of_most_rows(_threshold(column), column)
     raise DataError(f"--label {wanted!r} has {len(column.distinct)} values; give an expression that is true for the "
@@ -218,15 +232,15 @@ def _of_expression(wanted: str, columns: Sequence[Column], read: frozenset[str])
     found = COMPARISON.match(wanted)
     column = next((c for c in columns if found and c.plain == found["column"].strip("`")), None)
     if found is None or column is None:
-        return Label(wanted, read, None, "as asked")
+        return Label(wanted, read, None, ASKED)
     limit: Any = found["text"] if found["text"] is not None else float(found["number"])
     compare = OPERATORS[found["operator"]]
     try:
         truth = tuple(value is not None and compare(_comparable(value, limit), limit) for value in column.values)
     except (TypeError, ValueError):
-        return Label(wanted, read, None, "as asked")
+        return Label(wanted, read, None, ASKED)
     rate = sum(truth) / max(len(column.known), 1)
-    return _of_most_rows(Label(wanted, read, rate, "as asked", truth=truth), column)
+    return _of_most_rows(Label(wanted, read, rate, ASKED, truth=truth), column)
 
 
 def _of_most_rows(label: Label, column: Column) -> Label:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from contracts.errors import DataError
 from sluice.init.column_types import Column, missing, quoted
-from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of
+from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of, follows
 from sluice.init.label_guess import Label, guess_label, is_rating
 from sluice.init.side_tables import (
     Beside,
@@ -188,9 +188,11 @@ def _joined(columns: Sequence[Column], fits: Sequence[Fit], roles: Roles) -> lis
 
 
 def _time(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
-    """The first of the times whose name speaks of no earlier date, if it tells enough moments apart."""
-    times = [column for column in columns if column.type == "time"]
-    usable = [column for column in times if not BIRTH.search(column.plain)]
+    """The first of the times whose name speaks of no earlier date, if it tells enough moments apart; one that is always
+    the same of a user or an item is theirs, where there is another."""
+    usable = [column for column in columns if column.type == "time" and not BIRTH.search(column.plain)]
+    keys = [key for role in NAMES if len(usable) > 1 and (key := _named(columns, role, {})) is not None]
+    usable.sort(key=lambda time: any(follows(time, key) for key in keys))
     for column in usable:
         moments = len(column.distinct)
         if moments >= FEWEST_TIMES and len(column.known) >= KNOWN_TIMES * len(column.values):

@@ -152,7 +152,7 @@ def matching(
 def _fits(column: Column, table: Beside, least: float) -> Iterator[tuple[float, float, Beside, Column]]:
     values = {str(value) for value in column.known}
     for key in table.columns:
-        if key.type != column.type or len(key.known) < len(key.values) or len(key.distinct) < len(key.values):
+        if not _are_keys(key, column) or len(key.known) < len(key.values) or len(key.distinct) < len(key.values):
             continue
         keys = {str(value) for value in key.values}
         both = len(values & keys)
@@ -166,7 +166,7 @@ def not_joined(roles: dict[Side, Column | None], tables: Sequence[Beside]) -> It
     are missing in few rows, or that are of few of the log's."""
     for side, column in roles.items():
         for table in tables if column is not None else ():
-            key = next((key for key in table.columns if column is not None and key.type == column.type
+            key = next((key for key in table.columns if column is not None and _are_keys(key, column)
                         and _same_name(column, key, table)), None)
             if key is None or column is None or len(key.distinct) < NEARLY * len(key.values):
                 continue
@@ -180,6 +180,11 @@ def not_joined(roles: dict[Side, Column | None], tables: Sequence[Beside]) -> It
                     f"{len(key.distinct)} different {key.name} in {len(key.values)} rows, and a table of {side}s has a "
                     f"row for each; write it with one, such as the newest, and join it as [{side}s] (a run of a table "
                     f"with repeated keys keeps one row of each by its content's hash, not the newest)")
+
+
+def _are_keys(one: Column, other: Column) -> bool:
+    """Whether they can be compared, as texts: a user's number is a text where some rows are without."""
+    return one.type in ("integer", "text") and other.type in ("integer", "text")
 
 
 def _same_name(column: Column, key: Column, table: Beside) -> bool:

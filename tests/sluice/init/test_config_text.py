@@ -44,6 +44,14 @@ def test_dates_become_the_time_of_the_event_and_fields_of_it(tmp_path: Path) -> 
     assert {field.name: field.side for field in config.fields}["shelf"] == "item"
 
 
+def test_fields_of_the_time_have_names_of_their_own(tmp_path: Path) -> None:
+    path = dates_as_text(tmp_path)
+    path.write_text(path.read_text().replace("shelf", "event_hour", 1))
+    _, config = written(path)
+    assert {"event_hour", "event_hour_derived", "event_weekday"} <= {field.name for field in config.fields}
+    assert config.log.derive["event_hour_derived"] == "hour(event_time)"
+
+
 @pytest.mark.parametrize(("user", "idle"), [("user_id", False), ("colour", True)])
 def test_a_statistics_window_that_nothing_reads_trains(user: str, idle: bool, tmp_path: Path) -> None:
     path = dates_as_text(tmp_path)

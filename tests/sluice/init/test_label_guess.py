@@ -75,6 +75,30 @@ def test_a_log_of_what_users_took_is_not_made_of_a_label_that_is_missing_now_and
         guess_label([user, item, column("clicked", [0, 1] * 9 + [0, None])], None, (user, item))
 
 
+@pytest.mark.parametrize(
+    ("told", "expression"),
+    [
+        (column("clicks", [0, 0, 1, 2] * 50), "clicks > 0"),
+        (column("rating", list(range(0, 100, 5)) * 10), "rating >= 75"),
+        (column("user_rating", [1, 2, 3, 4, 5, 5, 4, 3, 2, None] + [1, 2, 3, 4, 5] * 40), "user_rating >= 4"),
+        (column("stars", [one / 10 for one in range(5, 51)] * 4, "number"), "stars >= 3.9"),
+        (column("avg_rating", list(range(0, 100, 5)) * 10), None),  # the item's, not the user's
+    ],
+)
+def test_counts_and_ratings_of_many_values_are_no_positives_alone(told: Column, expression: str | None) -> None:
+    rows = len(told.values)
+    user, item = column("user", [row % 7 for row in range(rows)]), column("item", [row % 11 for row in range(rows)])
+    found = guess_label([user, item, told], None, (user, item))
+    assert found.expression == expression
+    assert found.columns == (frozenset({told.plain}) if expression else frozenset())
+
+
+def test_a_rating_that_many_rows_are_without_is_refused_with_what_to_say() -> None:
+    user, item = column("user", [1, 2] * 50), column("item", list(range(100)))
+    with pytest.raises(DataError, match=r"no value, 20 rows .* --label \"rating IS NOT NULL AND rating >= 4"):
+        guess_label([user, item, column("rating", [1, 2, 4, 5, None] * 20)], None, (user, item))
+
+
 def test_a_label_of_one_class_is_refused_beside_users_and_items_unless_it_says_yes() -> None:
     user, item = column("user", [1, 2] * 10), column("item", list(range(20)))
     with pytest.raises(DataError, match=r"click is named like a label and is '0' in every sampled row .*; bring rows"):

@@ -83,6 +83,14 @@ def test_what_is_no_field_is_left_out_with_its_reason(one: Column, reason: str) 
     assert reason in found.left_out[one.name]
 
 
+def test_a_time_that_is_the_items_own_is_not_the_events_where_there_is_another() -> None:
+    released = column("release_date", [f"2019-{1 + item % 12:02d}-{1 + item:02d}" for item in ITEMS], "time")
+    shown = column("at", [f"2026-01-{1 + row // 20:02d}" for row in range(ROWS)], "time")
+    others = (column("user_id", USERS), column("item_id", ITEMS, "integer"))
+    assert log(*others, released, shown).time is shown
+    assert log(*others, released).time is released
+
+
 def test_times_of_too_few_moments_make_no_windows() -> None:
     found = log(column("date", ["2026-01-05", "2026-01-06"] * (ROWS // 2), "time"), column("a", ["x", "y"] * 200))
     assert found.time is None

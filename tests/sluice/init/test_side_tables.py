@@ -115,6 +115,21 @@ def test_damaged_and_foreign_files_beside_the_log_are_no_tables(tmp_path: Path) 
     assert [table.stem for table in tables_beside(path)] == ["links.csv", "movies.csv"]
 
 
+def test_users_written_with_a_point_or_missing_now_and_then_have_their_table(tmp_path: Path) -> None:
+    path = nameless(tmp_path)
+    rows = [line.split("\t") for line in path.read_text().splitlines()]
+    written = (f"{user + '.0' if place % 9 else ''},{item},{rating},{time}"
+               for place, (user, item, rating, time) in enumerate(rows))
+    path.write_text("user_id,item_id,rating,time\n" + "\n".join(written) + "\n")
+    people = (tmp_path / "u.user").read_text().replace("|", ",")
+    (tmp_path / "u.user").unlink()
+    (tmp_path / "people.csv").write_text("user_id,age,sex,kind\n" + people)
+    found, config = looked_at(path)
+    assert [table.stem for table in (one.beside for one in found.tables) if table.stem == "people.csv"]
+    assert config.users is not None
+    assert "regexp_replace(user_id" in config.log.derive["user_id"]
+
+
 def test_another_log_beside_is_not_worth_reading(tmp_path: Path) -> None:
     path = named(tmp_path)
     (tmp_path / "links.csv").unlink()
