@@ -12,12 +12,11 @@ from contracts.features.event_features import EventFeatures
 from contracts.thread_name import name_thread
 from serving.embedded_store.database import transaction
 from serving.events.event_store import Clock, EventStore
-from serving.events.landing import LANDED, land
+from serving.events.landing import LANDED, alone, land
 
 LAND_SECONDS = 30.0
 KEPT_SECONDS = 7 * 86_400  # longer than the longest window: repeats are known as such, and histories are whole
 ROWS_AT_ONCE = 5_000
-OLD = "DELETE FROM events WHERE seq IN (SELECT seq FROM events WHERE seq <= ? AND at < ? ORDER BY seq LIMIT ?)"
 log = logging.getLogger("sluice.serving")
 
 
@@ -47,20 +46,23 @@ class EventKeeper:
     def _turn(self) -> None:
         try:
             land(self._store, self._features, self._folder)
-            let_go(self._store, self._features, self._clock())
+            let_go(self._store, self._features, self._folder, self._clock())
         except Exception as error:  # what is not landed now is landed later, whatever it was
             log.error("events could not be landed in %s (%s); it is tried again", self._folder, error)
 
 
-def let_go(store: EventStore, features: EventFeatures, now: int) -> int:
-    """Forgets landed events that no window can reach any more; returns how many."""
-    horizon = now - (features.longest + features.label_window + KEPT_SECONDS) * SECOND
-    gone = 0
-    while True:
-        with transaction(store.connection):
-            count = store.connection.execute(OLD, (store.fact(LANDED), horizon, ROWS_AT_ONCE)).rowcount
-            if count and horizon > store.since:
-                store.set_fact("since", horizon)
-        gone += count
-        if count < ROWS_AT_ONCE:
-            return gone
+def let_go(store: EventStore, features: EventFeatures, folder: Path, now: int) -> int:
+    """Forgets landed events that were recorded before any window, whatever their own time; returns how many. Nothing
+    where another process is at it: others write beside what is looked for."""
+    horizon, gone = now - (features.longest + features.label_window + KEPT_SECONDS) * SECOND, 0
+    with alone(folder) as mine:
+        if not mine:
+            return 0
+        last = min(store.first_after(horizon - 1), store.fact(LANDED))
+        for first in range(store.forgotten, last, ROWS_AT_ONCE):
+            with transaction(store.connection):
+                up_to = min(first + ROWS_AT_ONCE, last)
+                gone += store.connection.execute("DELETE FROM events WHERE seq <= ?", [up_to]).rowcount
+                if horizon > store.since:
+                    store.set_fact("since", horizon)
+    return gone

@@ -86,6 +86,8 @@ SHOWN = (
     "AND known <= :moment)"
 )  # known times rise with seq: the first click is the one known first. One row: SQLite lets other threads run meanwhile
 HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND identity IS NOT NULL LIMIT 1 OFFSET ?"
+BEFORE_ALL = "SELECT coalesce(min(seq), 1) - 1 FROM events"
+NEXT_KNOWN = "SELECT known FROM events WHERE seq > ? ORDER BY seq LIMIT 1"
 LAST = "SELECT seq, known FROM events ORDER BY seq DESC LIMIT 1"
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
@@ -140,6 +142,21 @@ class EventStore:
     def newest(self) -> int:
         """The last event's number; 0 without events."""
         return int(self.connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0])
+
+    @property
+    def forgotten(self) -> int:
+        """The number before the first event's; 0 without events."""
+        return int(self.connection.execute(BEFORE_ALL).fetchone()[0])
+
+    def first_after(self, moment: int) -> int:
+        """The number before that of the first event that was known after `moment`, in microseconds. Known times rise
+        with numbers: a search by halves, among those that are not forgotten; 0 without any."""
+        low, high = self.forgotten, self.newest
+        while low < high:
+            middle = (low + high) // 2
+            (known,) = self.connection.execute(NEXT_KNOWN, [middle]).fetchone()
+            low, high = (middle + 1, high) if known <= moment else (low, middle)
+        return low
 
     def fact(self, name: str, default: int = 0) -> int:
         found = self.connection.execute("SELECT value FROM facts WHERE name = ?", [name]).fetchone()

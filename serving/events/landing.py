@@ -62,7 +62,7 @@ class Landed(NamedTuple):
 def land(store: EventStore, features: EventFeatures, folder: Path, rows: int = ROWS, size: int = BYTES) -> int:
     """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it."""
     done = 0
-    with _alone(folder) as mine:
+    with alone(folder) as mine:
         while mine and store.fact(LANDED) < store.newest:
             done += _land_some(store, features, folder, _next(store, features, folder, rows, size))
     return done
@@ -164,7 +164,8 @@ def _types(kind: Kind, features: EventFeatures) -> dict[str, pa.DataType]:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
+def alone(folder: Path) -> Iterator[bool]:
+    """Whether no other process of the host lands there, nor begins to meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".landing").open("w") as lock:
         try:

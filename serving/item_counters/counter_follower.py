@@ -117,7 +117,7 @@ class CounterFollower:
         try:
             for counters, of_key in zip(self._counters, held.keys, strict=True):
                 counters.resume(of_key)
-            oldest = self._read.first_after(self._clock() - self._longest * SECOND)
+            oldest = self._store.first_after(self._clock() - self._longest * SECOND)
         except BaseException:
             self._begin_again()
             raise
@@ -142,7 +142,7 @@ class CounterFollower:
     def _look(self) -> bool:
         moment = max(self._clock(), self._moment)
         newest = self._store.newest  # after the moment: what is known by then is among them
-        first = self._seen or self._read.first_after(moment - self._longest * SECOND)
+        first = self._seen or self._store.first_after(moment - self._longest * SECOND)  # before: no window reaches it
         last = max(first, min(newest, first + EVENTS))
         recorded = self._read.between(first, last) if last > first else NOTHING
         behind = last < newest

@@ -38,8 +38,6 @@ CLICKED = (
     f"AND shown.at + :window >= click.at AND NOT EXISTS ({FIRST_CLICK.format(what='1', limit='< click.seq')})"
 )  # all three in one row: SQLite lets other threads run meanwhile
 LAST_KNOWN = "SELECT known FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1"
-BEFORE_ALL = "SELECT coalesce(min(seq), 1) - 1 FROM events"
-NEXT_KNOWN = "SELECT known FROM events WHERE seq > ? ORDER BY seq LIMIT 1"
 
 
 class Recorded(NamedTuple):
@@ -68,17 +66,6 @@ class RecordedImpressions:
                 for name in self._identities(at, json.loads(columns))]  # which may hold what is no number to SQLite
         clicked = self._read(CLICKED, bounds | {"told": json.dumps(told)}) if told else []
         return Recorded(self._read(SHOWN, bounds), clicked)
-
-    def first_after(self, moment: int) -> int:
-        """The number before that of the first event that was known after `moment`, in microseconds: none before it
-        can count later in a window that has passed by then. Known times rise with numbers: a search by halves,
-        among those that the store has not forgotten; 0 without any."""
-        (low,), high = self._store.connection.execute(BEFORE_ALL).fetchone(), self._store.newest
-        while low < high:
-            middle = (low + high) // 2
-            (known,) = self._store.connection.execute(NEXT_KNOWN, [middle]).fetchone()
-            low, high = (middle + 1, high) if known <= moment else (low, middle)
-        return int(low)
 
     def known(self, number: int) -> int:
         """When the last event up to that one was known; 0 without any."""

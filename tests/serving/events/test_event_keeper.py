@@ -7,26 +7,65 @@ import pyarrow.dataset as ds
 import pytest
 
 from contracts.errors import DataError
+from serving.embedded_store.database import transaction
+from serving.events import event_keeper
 from serving.events.event_keeper import KEPT_SECONDS, EventKeeper, let_go
 from serving.events.event_store import FILE
-from serving.events.landing import land
+from serving.events.landing import alone, land
 from tests.serving.recorded_events import SECOND, START, SetClock, recorded_features, shown_event, store_at
 
 FEATURES = recorded_features()
 REACH = (FEATURES.longest + FEATURES.label_window + KEPT_SECONDS) * SECOND
 
 
-def test_what_is_landed_and_out_of_reach_is_forgotten(tmp_path: Path) -> None:
-    clock = SetClock()
+def test_what_is_landed_and_was_recorded_before_any_window_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_keeper, "ROWS_AT_ONCE", 2)
+    clock, log = SetClock(), tmp_path / "log"
     store = store_at(tmp_path, clock)
-    store.record([[shown_event("old", START), shown_event("young", None)]])
-    store.record([[shown_event("older", START - SECOND)]])
-    later = START + REACH + 1
-    assert let_go(store, FEATURES, later) == 0  # nothing is landed yet
-    land(store, FEATURES, tmp_path / "log")
-    assert let_go(store, FEATURES, later) == 2
-    assert store.since == later - REACH
+    store.record([[shown_event(f"old {number}", START) for number in range(5)]])
+    clock.now += SECOND
+    store.record([[shown_event("young", None)]])
+    later = clock.now + REACH
+    assert let_go(store, FEATURES, log, later) == 0  # nothing is landed yet
+    land(store, FEATURES, log)
+    assert let_go(store, FEATURES, log, later) == 5
+    assert (store.since, store.forgotten) == (later - REACH, 5)
     assert store.record([[shown_event("new", None)]])[0].new == 1
+    assert let_go(store, FEATURES, log, later + SECOND) == 1  # the new one is not landed
+
+
+def test_an_event_of_long_ago_is_known_as_long_as_others_recorded_with_it(tmp_path: Path) -> None:
+    clock, log = SetClock(), tmp_path / "log"
+    store = store_at(tmp_path, clock)
+    late = shown_event("late", START - REACH - SECOND)
+    store.record([[late]])
+    land(store, FEATURES, log)
+    assert let_go(store, FEATURES, log, clock()) == 0
+    assert store.record([[late]])[0].repeats == 1
+    assert let_go(store, FEATURES, log, clock() + REACH + SECOND) == 1
+
+
+def test_who_looks_for_what_may_go_waits_for_no_writer_and_keeps_none_waiting(tmp_path: Path) -> None:
+    clock, log = SetClock(), tmp_path / "log"
+    store, other = store_at(tmp_path, clock), store_at(tmp_path, clock)
+    store.record([[shown_event("a", START)]])
+    land(store, FEATURES, log)
+    store.connection.execute("PRAGMA busy_timeout = 0")
+    with transaction(other.connection):
+        assert let_go(store, FEATURES, log, clock()) == 0
+
+
+def test_one_process_forgets_at_a_time(tmp_path: Path) -> None:
+    clock, log = SetClock(), tmp_path / "log"
+    store = store_at(tmp_path, clock)
+    store.record([[shown_event("a", START)]])
+    land(store, FEATURES, log)
+    later = clock() + REACH + SECOND
+    with alone(log):
+        assert let_go(store, FEATURES, log, later) == 0
+    assert let_go(store, FEATURES, log, later) == 1
 
 
 def test_what_is_left_is_landed_at_the_end(tmp_path: Path) -> None:

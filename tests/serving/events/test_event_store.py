@@ -35,6 +35,17 @@ def test_known_times_rise_even_where_the_clock_stands_or_goes_back(store: EventS
     assert known(store) == [("shown a", 0, 1), ("shown b", -5, 2), ("shown c", 2, 3), ("shown d", 3, 4)]
 
 
+def test_by_halves_the_first_event_after_a_moment(store: EventStore) -> None:
+    assert (store.first_after(0), store.forgotten) == (0, 0)
+    for number in range(20):
+        store.record([[shown_event(str(number), START)]])
+    store.connection.execute("DELETE FROM events WHERE seq < 5")
+    when = dict(store.connection.execute("SELECT seq, known FROM events"))
+    assert (store.first_after(0), store.forgotten) == (4, 4)
+    assert [store.first_after(when[seq] - 1) for seq in (6, 13, 20)] == [5, 12, 19]
+    assert store.first_after(when[20]) == store.newest
+
+
 def test_what_nobody_would_find_again_is_not_taken(store: EventStore, tmp_path: Path) -> None:
     store.record([[shown_event("a", START)]])
     (tmp_path / FILE).unlink()

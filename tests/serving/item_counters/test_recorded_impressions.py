@@ -75,17 +75,14 @@ def test_a_click_of_another_key_is_of_nothing(store: EventStore) -> None:
     assert RecordedImpressions(store, recorded_features()).between(1, 2) == ([], [])
 
 
-def test_reading_begins_with_the_first_event_that_can_count(store: EventStore) -> None:
+def test_when_the_last_event_up_to_a_number_was_known(store: EventStore) -> None:
     read = RecordedImpressions(store, recorded_features())
-    assert (read.first_after(0), read.known(9)) == (0, 0)
+    assert read.known(9) == 0
     for number in range(20):
         store.record([[shown_event(str(number), START)]])
     store.connection.execute("DELETE FROM events WHERE seq < 5")
     known = dict(store.connection.execute("SELECT seq, known FROM events"))
-    assert read.first_after(0) == 4
-    assert [read.first_after(known[seq] - 1) for seq in (6, 13, 20)] == [5, 12, 19]
-    assert read.first_after(known[20]) == store.newest
-    assert (read.known(7), read.known(99)) == (known[7], known[20])
+    assert (read.known(4), read.known(7), read.known(99)) == (0, known[7], known[20])
 
 
 @pytest.mark.parametrize("query", ["SHOWN", "CLICKS", "CLICKED"])
