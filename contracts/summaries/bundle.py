@@ -38,8 +38,8 @@ class ModelMetrics(Record):
 
 class BundleMetrics(Record):
     """`ranker` names the served model among `models`; without items there are neither rows of tables nor an index.
-    `channels`: histories whose best items the channels of `retrieve.channels` score as training did. `data_until`: the
-    end of the log that the tables know, where it has times."""
+    `channels`: histories whose best items the channels of `retrieve.channels` score as training did. `data_until`: when
+    the last event was that the tables know, of a log with times."""
 
     ranker: str
     parity: ParityFigures

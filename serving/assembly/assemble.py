@@ -9,14 +9,18 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from contracts.artifacts import (
     BID,
     BID_AT,
     CALIBRATION,
     CLICKS,
+    DAY,
     ITEM,
     SHOWN,
+    TIME,
     WEIGHTS,
     Artifacts,
 )
@@ -30,7 +34,6 @@ from contracts.features.feature_spec import FeatureSpec
 from contracts.progress import report
 from contracts.summaries import summary
 from contracts.summaries.bundle import BundleMetrics, ParityFigures
-from contracts.summaries.features import FeaturesSummary
 from contracts.summaries.train import ChannelsSummary, TowerSummary, TrainSummary
 from models.evaluation.calibration import Calibration
 from models.evaluation.popularity_order import popularity_order
@@ -113,10 +116,13 @@ def _ranker(out: Artifacts) -> str:
 
 
 def _data_until(out: Artifacts) -> datetime | None:
-    """The end of the last window; None of a log without times."""
-    found = summary.read(out.features, FeaturesSummary)
-    windows = found.windows.values() if found and found.windows else ()
-    return max((datetime.fromisoformat(window[1]) for window in windows if isinstance(window, tuple)), default=None)
+    """When the last event was that the tables know: windows may end before it. None of a log without times."""
+    days = sorted(out.events.glob(f"{DAY}=*"))
+    events = ds.dataset(days[-1], format="parquet", exclude_invalid_files=True) if days else None
+    if events is None or TIME not in events.schema.names:
+        return None
+    found: datetime | None = pc.max(events.to_table(columns=[TIME])[TIME]).as_py()
+    return found
 
 
 def _quotas(out: Artifacts) -> dict[str, int]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import BID, BID_AT, CLICKS, ITEM, SHOWN, TEST_LOGITS, Artifacts
+from contracts.artifacts import BID, BID_AT, CLICKS, ITEM, SHOWN, TEST_LOGITS, TIME, Artifacts
 from contracts.bundle.bundle import load_array, read_manifest, save_array
 from contracts.config.config import Config
 from contracts.errors import BundleError, DataError, ParityError, SchemaError
@@ -54,6 +56,21 @@ def test_metrics_reach_the_manifest(bundle_folder: Path) -> None:
     assert metrics.parity.max_logit_difference <= 1e-4
     assert metrics.index.mean == 1.0
     assert (metrics.ranker, metrics.users, metrics.items) == ("dnn", 60, 80)
+
+
+def test_its_data_end_with_the_last_event_that_was_ingested(market: Any, trained_copy: Artifacts) -> None:
+    """Whatever the windows say: a day alone has none, and may be after those of the whole log."""
+    def data_until() -> datetime | None:
+        return assemble(market.config, trained_copy, trained_copy.out / "build").data_until
+
+    assert data_until() is None
+    until = datetime(2026, 1, 3, 12, tzinfo=UTC)
+    for days in (2, 1, 0):
+        folder = trained_copy.events / f"day={until - timedelta(days):%Y-%m-%d}"
+        folder.mkdir(parents=True)
+        times = pa.array([until - timedelta(days), until - timedelta(days, hours=1)], pa.timestamp("us", "UTC"))
+        pq.write_table(pa.table({TIME: times}), folder / "part-0.parquet")
+    assert data_until() == until
 
 
 def test_assembling_twice_gives_the_same_files(market: Any, trained: Artifacts, tmp_path: Path) -> None:
