@@ -35,6 +35,10 @@ LATEST = 10_000  # of which the delay is known
 log = logging.getLogger("sluice.serving")
 
 
+class MergeDue(Exception):
+    """A measurement is given up for it."""
+
+
 def turns(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
     """All of them in their order, as many at once as are a turn's work."""
     start, work = 0, 0.0
@@ -128,7 +132,8 @@ class Follower:
             self._wait()
             index.merge()
         if time.monotonic() > self._measured + RECALL_SECONDS and index.asked:
-            self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT, self._wait))
+            with suppress(MergeDue):
+                self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT, self._measuring()))
             self._measured = time.monotonic()
 
     def _show(self, changes: Sequence[Change]) -> None:
@@ -149,6 +154,20 @@ class Follower:
 
     def _wait(self) -> None:
         self.lulls.wait(MOST_WAIT_SECONDS)
+
+    def _measuring(self) -> Callable[[], None]:
+        """Waits for a lull, no longer in all its calls than `_wait` in one. Raises MergeDue."""
+        left = MOST_WAIT_SECONDS
+
+        def wait() -> None:
+            nonlocal left
+            begun = time.monotonic()
+            self.lulls.wait(left)
+            left -= time.monotonic() - begun
+            if self._fresh.index.unmerged >= MERGE_AT:
+                raise MergeDue
+
+        return wait
 
     def _step(self, show: Callable[[Sequence[Change]], None]) -> bool:
         """Whether there may be more."""

@@ -131,7 +131,7 @@ class ChangingIndex:
 
     def recall(self, query: np.ndarray, k: int, wait: Callable[[], None] = lambda: None) -> float:
         """Share of a search's hits that score as high as the k-th best item that is shown; will `wait` before every
-        SCORED_AT_ONCE of them."""
+        SCORED_AT_ONCE of them, and raises what that does."""
         shown, best = self.snapshot.shown, np.empty(0, dtype=np.float32)
         k = min(k, shown.count)
         if not k:

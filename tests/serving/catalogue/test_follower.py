@@ -97,6 +97,48 @@ def test_a_merge_that_fails_is_told_and_tried_again(
     assert caplog.text.count("changes of items are not merged") == 1
 
 
+def test_a_measurement_waits_no_longer_than_a_merge_would(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many items there are."""
+    waits, fresh = list[float](), FreshBundle(loaded, bundle_folder)
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        time.sleep(max(seconds, 0))
+
+    for place, name, value in ((following, "RECALL_SECONDS", 0.0), (following, "MOST_WAIT_SECONDS", 0.1),
+                               (changing_index, "SCORED_AT_ONCE", 8)):
+        monkeypatch.setattr(place, name, value)
+    fresh.index.search(fresh.index.vectors[0], 1)
+    with closing(ChangeStore(tmp_path)), closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
+        monkeypatch.setattr(follower.lulls, "wait", wait)
+        follower.start()
+        until(lambda: follower.recall is not None)
+    assert waits[0] == 0.1
+    assert max(waits[1 : len(loaded.items) // 8]) <= 0
+
+
+def test_a_measurement_is_given_up_where_there_is_something_to_merge(
+    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = FreshBundle(loaded, bundle_folder)
+
+    def wait(seconds: float) -> None:
+        if not fresh.index.unmerged:
+            monkeypatch.setattr(following, "RECALL_SECONDS", 600.0)  # the only one
+            fresh.index.put(np.arange(3))
+
+    monkeypatch.setattr(following, "RECALL_SECONDS", 0.0)
+    monkeypatch.setattr(following, "MERGE_AT", 1)
+    fresh.index.search(fresh.index.vectors[0], 1)
+    with closing(ChangeStore(tmp_path)), closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
+        monkeypatch.setattr(follower.lulls, "wait", wait)
+        follower.start()
+        until(lambda: fresh.index.merges == 1)
+    assert follower.recall is None
+
+
 @pytest.mark.parametrize("count", [following.TURN + 10, 500])
 def test_changes_are_written_in_turns_and_shown_at_once(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
