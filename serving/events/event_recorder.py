@@ -72,6 +72,7 @@ class EventRecorder:
         self._store, self._set_back = self._thread.submit(opened).result(), False
         self._disk = Trouble("events cannot be stored (%s); their senders are told, until they can",
                              "events are stored again")
+        self._figures = Trouble("new events cannot be counted by kind (%s)", "new events are counted by kind again")
 
     async def record(self, events: Sequence[Event], size: int = 0, who: str = "") -> Recorded:
         """Once they are on the disk, and known to whoever asks; `size` in bytes. Where the clock was ahead before, they
@@ -127,10 +128,18 @@ class EventRecorder:
                     _settle(batch, why)
             else:
                 self._disk.say("")
-                self._told([kind.name.lower() for recorded in found for kind in recorded.kinds])
+                self._tell(found)
                 for batch, recorded in zip(batches, found, strict=True):
                     _settle(batch, recorded)
 
+    def _tell(self, found: Sequence[Recorded]) -> None:
+        """What fails here costs its own figure, not the events: who records them waits behind it."""
+        try:
+            self._told([kind.name.lower() for recorded in found for kind in recorded.kinds])
+        except Exception as error:
+            self._figures.say(short(str(error)) or type(error).__name__)
+        else:
+            self._figures.say("")
 
     def _taken(self) -> list[Batch]:
         with self._lock:

@@ -95,17 +95,17 @@ class RequestObserver:
     def recorded(self, kinds: Sequence[str]) -> None:
         """Of events that are new, once they are on the disk."""
         if self.metrics is not None:
-            self.metrics.freshness.recorded(kinds)
+            self._kept("metrics of events", partial(self.metrics.freshness.recorded, kinds))
 
     def was_late(self) -> None:
         """Of a commit of events that took longer than their known time allows."""
         if self.metrics is not None:
-            self.metrics.freshness.was_late()
+            self._kept("metrics of events", self.metrics.freshness.was_late)
 
     def refused_events(self, by: str, events: int) -> None:
         """By a "call", or the "stream"."""
         if self.metrics is not None:
-            self.metrics.freshness.refused(by, events)
+            self._kept("metrics of events", partial(self.metrics.freshness.refused, by, events))
 
     def close(self) -> None:
         """This process serves no more."""

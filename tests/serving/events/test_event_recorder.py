@@ -48,6 +48,21 @@ def test_events_are_counted_whose_caller_has_gone(tmp_path: Path) -> None:
     assert sorted(told) == ["click", "impression"]
 
 
+def test_events_are_recorded_whoever_fails_to_count_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(kinds: Sequence[str]) -> None:
+        raise OSError("no room for figures")
+
+    clock = SetClock()
+    recorder = EventRecorder(lambda: store_at(tmp_path, clock), clock, told=fail)
+
+    async def record() -> list[Recorded]:
+        return [await asyncio.wait_for(recorder.record([shown_event(name, START)]), 10) for name in "ab"]
+
+    assert [one.new for one in asyncio.run(record())] == [1, 1]
+    recorder.close()
+    assert caplog.messages == ["new events cannot be counted by kind (no room for figures)"]
+
+
 def test_a_clock_that_was_set_back_holds_nobody_up_and_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

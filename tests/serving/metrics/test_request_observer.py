@@ -15,6 +15,7 @@ from contracts.features.encoded_profiles import numbers_profile
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.item_counters.counter_state import CounterState
 from serving.metrics.call_log import CallLog
+from serving.metrics.freshness_metrics import FreshnessMetrics
 from serving.metrics.request_observer import (
     NOBODY,
     EndedCall,
@@ -120,6 +121,22 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     assert registry.get_sample_value("sluice_workers") == 1
     observer.close()
     assert registry.get_sample_value("sluice_workers") == 0
+
+
+def test_figures_of_events_that_fail_cost_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not the events, which are on the disk by then, nor those who are told of refused ones."""
+    def fail(*told: object) -> None:
+        raise OSError("no room for figures")
+
+    for name in ("recorded", "was_late", "refused"):
+        monkeypatch.setattr(FreshnessMetrics, name, fail)
+    observer = RequestObserver(ServingMetrics(CollectorRegistry()))
+    observer.recorded(["click"])
+    observer.was_late()
+    observer.refused_events("call", 1)
+    assert [message[:17] for message in caplog.messages] == ["metrics of events"]
 
 
 def test_a_sample_that_fails_leaves_the_other_figures(
