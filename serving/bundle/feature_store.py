@@ -109,8 +109,8 @@ def _typed(field: FeatureField, key: str) -> str | int | None:
     if field.key_type == "string":
         return key
     try:
-        return int(key)
-    except ValueError:
+        return int(np.int64(int(key)))
+    except (ValueError, OverflowError):  # no number, or one beyond 64 bits
         return None
 
 

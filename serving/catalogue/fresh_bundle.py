@@ -163,12 +163,13 @@ class FreshBundle:
             return
         try:
             self._write(changes)
-        except (DataError, TypeError, ValueError) as error:
+        except Exception as error:  # whatever it is of one item, the others are shown
             if len(changes) > 1:
                 for change in changes:
                     self._describe([change])
                 return
-            self.unshown.add(changes[0].item, short(str(error), 200))
+            why = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+            self.unshown.add(changes[0].item, short(why, 200))
 
     def _with_room(self, changes: Sequence[Change]) -> Sequence[Change]:
         """Those of items that have a row or can have one."""

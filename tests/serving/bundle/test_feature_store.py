@@ -12,8 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contracts.config.section import KeyType
 from contracts.errors import BundleError, DataError
-from serving.bundle.feature_store import FEW, FeatureStore, sort_order
+from contracts.features.encoding import Encoder
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN, FeatureField, FeatureSpec
+from contracts.features.vocabulary import Vocabulary
+from serving.bundle.feature_store import FEW, FeatureStore, OwnKeys, sort_order
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
@@ -100,3 +104,23 @@ def test_keys_of_rows_in_their_order() -> None:
     assert found.keys_of(np.array([2, 0, 0])) == ["c", "a", "a"]
     assert found.keys_of(np.array([2, 0, 0] * FEW)) == ["c", "a", "a"] * FEW
     assert found.keys_of(np.empty(0, dtype=np.int64)) == []
+
+
+def own_keys(key_type: KeyType, known: list[Any], keys: list[str], ids: list[int]) -> OwnKeys:
+    """Of items with these `keys` and `ids`, whose one field has a vocabulary of `known`."""
+    words = Vocabulary.of(known, key_type)
+    field = FeatureField(name="sku", kind="categorical", side="item", key_type=key_type, vocabulary="sku",
+                         size=len(words) + FIRST_ID)
+    spec = FeatureSpec(has_bid=False, fields=(field,))
+    column = np.array([*ids, UNKNOWN], dtype=np.int32)[:, None]
+    items = FeatureStore(Vocabulary.of(keys, "string"), column, np.zeros((len(column), 0), dtype=np.float32))
+    return OwnKeys(items, spec, Encoder(spec, {"sku": words}))
+
+
+@pytest.mark.parametrize("long", [str(2**63), str(-(2**63) - 1), "9" * 5000])
+def test_a_key_beyond_64_bits_is_unknown(long: str) -> None:
+    """Of items that the table lacks, and of its own."""
+    for keys, ids in ((["17", "5"], [3, 2]), (["17", long], [3, UNKNOWN] if long > "17" else [UNKNOWN, 3])):
+        named = own_keys("int64", [5, 17], keys, ids)
+        assert named("17", {}) == {"sku": 17}
+        assert named(long, {}) == {"sku": None}

@@ -21,6 +21,7 @@ from serving.bundle.loaded_bundle import NEVER, LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.fresh_bundle import LEAST_ROOM, FreshBundle
+from serving.catalogue.item_columns import Described, ItemColumns, ItemEncoder
 from serving.catalogue.unshown_items import UnshownState
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
@@ -220,6 +221,23 @@ def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle) -> None:
     assert "cheap" in fresh.unshown.state.last
     fresh.apply([change("bad", "item", {"price": 3.0})])
     assert fresh.unshown.state == UnshownState(0, "")
+
+
+def test_nor_does_one_of_which_nobody_knew_that_it_can_fail(
+    fresh: FreshBundle, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    columns = ItemEncoder.columns
+
+    def failing(encoder: ItemEncoder, described: Sequence[Described], rows: np.ndarray) -> ItemColumns:
+        if any("odd" in said.values() for said in described):
+            raise OverflowError("too large")
+        return columns(encoder, described, rows)
+
+    monkeypatch.setattr(ItemEncoder, "columns", failing)
+    fresh.apply([change("bad", "item", {"category": "odd"}), change("good", "item", {})])
+    assert [fresh.items.row(item) >= 0 for item in ("bad", "good")] == [False, True]
+    assert fresh.unshown.state == UnshownState(1, "'bad': OverflowError: too large")
+    assert "'bad': OverflowError: too large" in caplog.text
 
 
 def test_new_items_beyond_the_room_are_left_out_and_told_of_until_they_are_withdrawn(

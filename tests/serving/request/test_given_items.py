@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from contracts.errors import RequestError
+from contracts.features.feature_spec import FIRST_ID, UNKNOWN
 from contracts.features.vocabulary import Vocabulary
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -55,6 +56,19 @@ def test_the_key_of_a_described_item_is_what_training_may_have_known_it_by(
         given = describer.rows([item], {item: described})[1]
         assert given is not None
         assert given.inputs.ids[0, slot.start] == loaded.items.ids[known_as, slot.start]
+
+
+def test_a_key_beyond_64_bits_is_unknown_where_keys_are_whole_numbers(loaded: LoadedBundle) -> None:
+    """`brand` holds the items' own keys here, of which the vocabulary knows 0 alone."""
+    keys = [str(number) for number in range(len(loaded.items))]
+    slot = next(slot for slot in loaded.spec.id_slots("item") if slot.field == "brand")
+    ids = loaded.items.ids.copy()
+    ids[:, slot.start] = np.where(np.arange(len(ids)) == 0, FIRST_ID, UNKNOWN)
+    items = FeatureStore(Vocabulary.of(keys, "string"), ids, loaded.items.dense)
+    given = ItemDescriber(replace(loaded, items=items)).rows([str(10**12), str(2**63)], {
+        str(10**12): {}, str(2**63): {}})[1]
+    assert given is not None
+    assert given.inputs.ids[:, slot.start].tolist() == [FIRST_ID + 1, UNKNOWN]
 
 
 def test_nothing_is_given_where_all_is_known(loaded: LoadedBundle, described: dict[str, Any]) -> None:
