@@ -16,8 +16,10 @@ from torch import Tensor
 
 from contracts.features.encoding import Encoded, Encoder
 from contracts.features.feature_spec import FeatureSpec
+from contracts.features.vocabulary import Vocabulary
 from models.examples.batches import FeatureBlock
 from models.preranking.fscd_scorer import FscdSplit
+from serving.bundle.feature_store import UNKNOWN_ROW, FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
 from serving.request.request_features import RequestFeatures, block
@@ -33,15 +35,15 @@ class RequestCrosses:
         ids = ids if bundle.items.stored == len(ids) - 1 else np.concatenate([ids[: bundle.items.stored], ids[-1:]])
         few, first, group = _grouped(split, ids) if grouped else ((), np.empty(0), np.empty(0))
         many = [name for name in split.crosses if name not in few]
-        self._few = _Crosses(bundle, split, few) if few else None
+        self._few = _Crosses(_of_groups(bundle, first, ids), split, few) if few else None
         self._many = _Crosses(bundle, split, many) if many else None
-        self._first, self._group = first, group
+        self._groups, self._group = np.arange(len(first)), group
 
     def of(self, inputs: Encoded, user: Tensor, given: GivenItems | None = None) -> Callable[[np.ndarray], Tensor]:
         """What gives [K, H] of item rows [K]: the user's part [1, H] and the crosses. `given` items belong to no
         group."""
         requester = block(inputs)
-        base = user if self._few is None else user + self._few(self._first, inputs, requester)
+        base = user if self._few is None else user + self._few(self._groups, inputs, requester)
 
         def add(rows: np.ndarray) -> Tensor:
             known = base if self._few is None else base.index_select(0, torch.from_numpy(self._group.take(rows)))
@@ -67,6 +69,13 @@ class _Crosses:
 def narrowed(bundle: LoadedBundle, spec: FeatureSpec) -> LoadedBundle:
     """The bundle as if it had the fields of `spec` alone, for a network that reads no others, and as it was made."""
     return replace(bundle, spec=spec, encoder=Encoder(spec, bundle.encoder.vocabularies), live=())
+
+
+def _of_groups(bundle: LoadedBundle, first: np.ndarray, ids: np.ndarray) -> LoadedBundle:
+    """The bundle as if it had the `first` item of each group alone, with its `ids` as they were grouped: what it
+    changes to is not what its group has. The row behind the stored ones is the unknown item's."""
+    dense = bundle.items.dense[np.where(first < bundle.items.stored, first, UNKNOWN_ROW)]
+    return replace(bundle, items=FeatureStore(Vocabulary.of((), "string"), ids[first], dense))
 
 
 def _grouped(split: FscdSplit, ids: np.ndarray) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from contracts.features.feature_spec import PairModel
 from models.pair_rates.weights import with_pair_rates
 from models.preranking.fscd import Fscd
 from models.preranking.fscd_scorer import FscdSplit
+from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request import request_crosses
 from serving.request.query import RankQuery
@@ -55,3 +57,20 @@ def test_without_crosses_only_the_user_s_part_is_left(bundle: LoadedBundle) -> N
     request = RequestFeatures(bundle).requester(RankQuery(user="u05", limit=1)).inputs
     user = torch.ones(1, 8)
     assert torch.equal(RequestCrosses(bundle, split).of(request, user)(ROWS), user)
+
+
+def test_what_an_item_changes_to_is_not_what_others_of_its_group_have(bundle: LoadedBundle) -> None:
+    """Ids and numbers of items are written in place, behind the bundle's rows too."""
+    assert bundle.fscd is not None
+    count, room = len(bundle.items), 4
+    ids, dense = (np.concatenate([table[:-1], np.repeat(table[-1:], room, axis=0)])
+                  for table in (bundle.items.ids, bundle.items.dense))
+    growing = replace(bundle, items=FeatureStore(bundle.items.keys, ids, dense))
+    request = RequestFeatures(bundle).requester(RankQuery(user="u05", limit=1)).inputs
+    unchanged, changed = np.array([count // 2, count - 1, -1]), np.r_[: count // 2, count : count + room - 1]
+    with torch.inference_mode():
+        user = bundle.fscd.user_part(block(request))
+        crosses = RequestCrosses(growing, bundle.fscd)
+        before = crosses.of(request, user)(unchanged)
+        ids[changed] = np.roll(ids[changed], 1, axis=0)
+        assert torch.equal(crosses.of(request, user)(unchanged), before)
