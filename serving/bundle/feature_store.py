@@ -100,7 +100,10 @@ class OwnKeys:
 
 
 def _are_ids_of(encoder: Encoder, field: FeatureField, keys: Sequence[str], ids: np.ndarray) -> bool:
-    (found,) = encoder.field_ids(field, [_typed(field, key) for key in keys])
+    try:
+        (found,) = encoder.field_ids(field, [_typed(field, key) for key in keys])
+    except DataError:  # whole numbers are no keys of a field of booleans
+        return False
     return bool((found > UNKNOWN).any()) and np.array_equal(found[:, 0], ids)
 
 

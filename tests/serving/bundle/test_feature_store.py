@@ -124,3 +124,8 @@ def test_a_key_beyond_64_bits_is_unknown(long: str) -> None:
         named = own_keys("int64", [5, 17], keys, ids)
         assert named("17", {}) == {"sku": 17}
         assert named(long, {}) == {"sku": None}
+
+
+def test_a_field_of_booleans_holds_nobody_s_keys() -> None:
+    for keys in (["0", "1"], ["17", "a"], ["false", "true"]):
+        assert own_keys("bool", [False, True], keys, [2, 3])("1", {}) == {}
