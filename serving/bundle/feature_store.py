@@ -94,9 +94,10 @@ class OwnKeys:
             and _are_ids_of(encoder, spec.by_name[slot.field], keys, items.ids[rows, slot.start])), None)
 
     def __call__(self, key: str, described: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What is said of an item that the table lacks, with its key, where a field holds that and is not said."""
+        """What is said of an item that the table lacks, with its key, where a field can hold that and is not said."""
         field = self._field
-        return described if field is None or field.name in described else {**described, field.name: _typed(field, key)}
+        own = None if field is None or field.name in described else _typed(field, key)
+        return described if field is None or own is None else {**described, field.name: own}
 
 
 def _are_ids_of(encoder: Encoder, field: FeatureField, keys: Sequence[str], ids: np.ndarray) -> bool:
