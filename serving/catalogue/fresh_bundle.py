@@ -188,6 +188,7 @@ class FreshBundle:
         described = [change.values if row >= 0 else self._encoder.with_key(change.item, change.values)
                      for change, row in zip(changes, stored.tolist(), strict=True)]
         columns = self._encoder.columns(described, stored)
+        texts = self._texts_of_items(stored, described)
         numbers = self._numbers_of_items(stored, described, [change.event_time / 1e6 for change in changes])
         rows = np.array([self._row(key) for key in keys], dtype=np.int64)
         bundle.items.ids[rows], bundle.items.dense[rows] = columns.inputs
@@ -196,10 +197,9 @@ class FreshBundle:
             bundle.rank_table.rows[rows] = columns.rank_part
         if columns.prerank_part is not None and bundle.item_part is not None:
             bundle.item_part[rows] = columns.prerank_part
-        for name, column in self._filters.items():
-            for row, own, said in zip(rows.tolist(), stored.tolist(), described, strict=True):
-                kept = column.stored_value(own) if own >= 0 else None
-                column.put(row, _text(said[name]) if name in said else kept)
+        for name, found in texts.items():
+            for row, text in zip(rows.tolist(), found, strict=True):
+                self._filters[name].put(row, text)
         for name, values in numbers.items():
             self._numbers[name].values[rows] = values
             self._numbers[name].put(rows)
@@ -209,6 +209,12 @@ class FreshBundle:
         if bundle.bids is not None:
             self.index.vectors[new, self._bid_column] = self._log_bids(bundle.bids[new])
         self.index.put(rows)
+
+    def _texts_of_items(self, stored: np.ndarray, described: Sequence[Described]) -> dict[str, list[str | None]]:
+        """Of the columns of filters. Raises DataError where one is none."""
+        return {name: [_text(name, said[name]) if name in said else column.stored_value(row) if row >= 0 else None
+                       for row, said in zip(stored.tolist(), described, strict=True)]
+                for name, column in self._filters.items()}
 
     def _numbers_of_items(
         self, stored: np.ndarray, described: Sequence[Described], times: Sequence[float]
@@ -279,5 +285,7 @@ def _number(name: str, value: ContextValue) -> float:
         raise DataError(f"values[{name}]: {shown(str(value))} is no number, and requests ask ranges of it") from None
 
 
-def _text(value: ContextValue) -> str | None:
-    return None if isinstance(value, tuple | float) else as_text(value)
+def _text(name: str, value: ContextValue) -> str:
+    if isinstance(value, tuple | float):
+        raise DataError(f"values[{name}]: {shown(str(value))} is no text, and requests filter by it")
+    return as_text(value)

@@ -96,6 +96,10 @@ class ChangeReader:
         found = _plain(value, where, self._serve)
         if known is not None:
             check_value(known, found, where)
+        if name in self._filters and not isinstance(found, str | int):
+            what = "a list" if isinstance(found, tuple) else f"{found!r} of type float"
+            raise RequestError(where, f"is {what}, and requests filter by it; send text, a whole number (`integer`) or "
+                                      "a flag")
         if name in self._numbers and (isinstance(found, bool) or not isinstance(found, int | float)):
             raise RequestError(where, f"is {shown(str(found))}, and requests ask ranges of it; send a number, of a "
                                       "time the seconds since 1970")

@@ -128,6 +128,14 @@ def test_of_a_description_that_cannot_be_read_nothing_is_written(ranged_folder: 
     assert fresh.unshown.state.last.startswith(f"'i05': values[{BORN}]: 'x' is no number")
 
 
+def test_nor_of_one_that_a_filter_cannot_compare(loaded: LoadedBundle, bundle_folder: Path) -> None:
+    """A bundle before did not filter by it: without a value the item would slip out of what excludes it."""
+    fresh = FreshBundle(replace(loaded, filters={"shop": loaded.filters["category"]}), bundle_folder)
+    fresh.apply([change("bad", "item", {"shop": 7.0}), change("i05", "item", {"shop": ["games"]})])
+    assert (fresh.items.row("bad"), fresh.unshown.state.items, fresh.changed_items) == (-1, 2, 0)
+    assert fresh.unshown.state.last.startswith("'i05': values[shop]: \"('games',)\" is no text")
+
+
 def test_a_bid_counts_in_search_order_and_price(loaded: LoadedBundle, fresh: FreshBundle) -> None:
     last = shown(fresh)[-1]
     fresh.apply([change(last, "bid", 1000.0)])

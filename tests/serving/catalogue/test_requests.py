@@ -58,6 +58,20 @@ def test_a_number_that_requests_ask_ranges_of_is_one(loaded: LoadedBundle) -> No
         assert (problem.field, "send a number" in problem.text) == ("values[weight]", True)
 
 
+def test_what_requests_filter_by_can_be_compared(loaded: LoadedBundle) -> None:
+    """As assembly asks of the bundle's own column, which need not be a field."""
+    retrieve = loaded.settings.retrieve.model_copy(update={"filter_fields": ("shop",)})
+    reader = ChangeReader(replace(loaded, settings=loaded.settings.model_copy(update={"retrieve": retrieve})))
+    for good, value in ((pb.Value(text="s"), "s"), (pb.Value(integer=7), 7), (pb.Value(flag=True), True)):
+        assert reader.read(upsert(values={"shop": good}))[0].changes[0].values == {"shop": value}
+    listed = pb.Value(list=pb.ValueList(values=[pb.Value(text="s")]))
+    for wrong, what in ((pb.Value(number=7.0), "is 7.0 of type float"), (listed, "is a list")):
+        problem = reader.read(upsert(values={"shop": wrong}))[0].problem
+        assert problem is not None
+        assert (problem.field, problem.text) == (
+            "values[shop]", f"{what}, and requests filter by it; send text, a whole number (`integer`) or a flag")
+
+
 @pytest.mark.parametrize(("request_", "field", "said"), [
     (upsert(""), "change.item_id", "is empty"), (upsert("a\0"), "change.item_id", "NUL"),
     (upsert("x" * 600), "change.item_id", "600 characters"), (upsert(version=0), "change.version", "1 or more"),
