@@ -208,6 +208,7 @@ class FreshBundle:
         new = rows[stored < 0]
         if bundle.bids is not None:
             self.index.vectors[new, self._bid_column] = self._log_bids(bundle.bids[new])
+            self._numbers[BID].put(new)
         self.index.put(rows)
 
     def _texts_of_items(self, stored: np.ndarray, described: Sequence[Described]) -> dict[str, list[str | None]]:

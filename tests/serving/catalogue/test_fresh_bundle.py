@@ -80,6 +80,8 @@ def test_ranges_ask_what_is_true_now(fresh: FreshBundle) -> None:
     assert shown(fresh, ranges={"stock": (1.0, 5.0)}) == ["i05"]
     assert shown(fresh, ranges={"stock": (1.0, float("inf")), "bid": (0.0, 400.0)}) == ["i06"]
     assert "i05" not in shown(fresh, excluded={"category": ("games",)}, ranges={"bid": (400.0, 600.0)})
+    fresh.apply([change("new", "item", {})])
+    assert within(fresh, bid=(0.0, 0.0)) == {"new"}
 
 
 @pytest.fixture(scope="module")
