@@ -7,7 +7,7 @@
     stock               none left: not shown
 
 The bundle's file is not written. A request under way while an item changes may see old inputs of it beside its new
-vector; it is one item of one request. What a bundle of later data knows better is left as the bundle has it:
+vector; it is one item of one request. What a bundle of later data knows better is as the bundle has it:
 descriptions of its own items that are not newer than its data, and bids that are not newer than the impression that its
 own bid is of. That an item was withdrawn, or has run out, no bundle knows.
 """
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from typing import cast
 
@@ -36,6 +35,7 @@ from serving.catalogue.changing_numbers import ChangingNumbers
 from serving.catalogue.channels_of_stored import of_stored
 from serving.catalogue.growing_items import GrowingItems
 from serving.catalogue.item_columns import Described, ItemEncoder
+from serving.catalogue.known_better import NOTHING, later, left_unsaid
 from serving.catalogue.table_room import with_room
 from serving.catalogue.unshown_items import UnshownItems
 from serving.changing_index.changing_index import ChangingIndex
@@ -105,10 +105,10 @@ class FreshBundle:
         self.unshown.remove(change.item for change in changes if change.kind == "item")
         self._withdraw([change.item for change in changes if change.withdraws])
         new = self._new([change.item for change in described])
-        self._describe(self._later(described, self._known_until))
+        unknown = self._describe(self._known(described))
         self._return([change.item for change in described], new)
-        bids, times = [change for change in changes if change.kind == "bid"], self._loaded.bid_times
-        self._set_bids(self._later(bids, self._known_until if times is None else times))
+        self._withdraw(unknown)
+        self._set_bids([change for change in changes if change.kind == "bid"])
         self._set_stock({change.item: change.number for change in changes if change.kind == "stock"})
 
     def publish(self) -> None:
@@ -119,15 +119,11 @@ class FreshBundle:
         self.index.publish()
         self.unshown.publish()
 
-    def _later(self, changes: Sequence[Change], known: int | np.ndarray) -> Sequence[Change]:
-        """Those of new items, and those that are after what the bundle knows until `known`, by its items' rows where it
-        is an array."""
-        if not changes:
-            return changes
-        rows = self._loaded.items.rows([change.item for change in changes])
-        times = np.array([change.event_time for change in changes], dtype=np.int64)
-        later = (rows < 0) | (times > (known[rows] if isinstance(known, np.ndarray) else known))
-        return list(compress(changes, later.tolist()))
+    def _known(self, described: Sequence[Change]) -> list[Change]:
+        """What is to be written of descriptions: where the bundle knows better its own one, if another is shown."""
+        return [change if holds else left_unsaid(change)
+                for change, row, holds in later(described, self._loaded.items, self._known_until)
+                if holds or self._changed[row]]
 
     def _withdraw(self, items: Sequence[str]) -> None:
         rows = self._rows(items)
@@ -157,19 +153,21 @@ class FreshBundle:
         rows = self.items.rows(list(items)).astype(np.int64) if items else np.empty(0, dtype=np.int64)
         return rows[rows >= 0]
 
-    def _describe(self, changes: Sequence[Change]) -> None:
+    def _describe(self, changes: Sequence[Change]) -> list[str]:
+        """Those that cannot be shown and that the bundle lacks; its own ones are shown as it has them."""
         changes = self._with_room(changes)
-        if not changes:
-            return
         try:
             self._write(changes)
+            return []
         except Exception as error:  # whatever it is of one item, the others are shown
             if len(changes) > 1:
-                for change in changes:
-                    self._describe([change])
-                return
+                return [item for change in changes for item in self._describe([change])]
             why = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
             self.unshown.add(changes[0].item, short(why, 200))
+            row = self._loaded.items.row(changes[0].item)
+            if row >= 0 and self._changed[row] and changes[0].value != NOTHING:
+                self._describe([left_unsaid(changes[0])])
+            return [] if row >= 0 else [changes[0].item]
 
     def _with_room(self, changes: Sequence[Change]) -> Sequence[Change]:
         """Those of items that have a row or can have one."""
@@ -183,6 +181,8 @@ class FreshBundle:
 
     def _write(self, changes: Sequence[Change]) -> None:
         """All or nothing: what can fail is done before the first row is written."""
+        if not changes:
+            return
         keys, bundle = [change.item for change in changes], self.bundle
         stored = self._loaded.items.rows(keys).astype(np.int64)
         described = [change.values if row >= 0 else self._encoder.with_key(change.item, change.values)
@@ -235,7 +235,12 @@ class FreshBundle:
         return self.items.add(key) if row < 0 else row
 
     def _set_bids(self, changes: Sequence[Change]) -> None:
-        self._write_bids({change.item: change.number for change in changes})
+        """Where the bundle knows better its own one, if another is shown."""
+        own, now, times = self._loaded.bids, self.bundle.bids, self._loaded.bid_times
+        if own is not None and now is not None:
+            told = later(changes, self._loaded.items, self._known_until if times is None else times)
+            self._write_bids({change.item: change.number if holds else float(own[row])
+                              for change, row, holds in told if holds or now[row] != own[row]})
 
     def _write_bids(self, bids: dict[str, float]) -> None:
         if self.bundle.bids is None or not bids:

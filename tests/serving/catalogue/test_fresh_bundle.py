@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ import pytest
 from contracts.artifacts import ITEM, Artifacts
 from contracts.bundle import bundle
 from serving.assembly.assemble import assemble
-from serving.bundle.loaded_bundle import NEVER, LoadedBundle
+from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.fresh_bundle import LEAST_ROOM, FreshBundle
@@ -185,42 +184,6 @@ def test_a_new_value_can_be_filtered_by(fresh: FreshBundle) -> None:
                  change("i05", "item", {"category": "never seen"})])
     assert set(shown(fresh, filters={"category": ("never seen",)})) == {"odd", "i05"}
     assert "i05" not in shown(fresh, candidates=("i05", "i06"), filters={"category": ("games", "books", "music")})
-
-
-def test_a_bundle_of_later_data_knows_better_but_for_withdrawals_and_stock(
-    loaded: LoadedBundle, bundle_folder: Path
-) -> None:
-    metrics = loaded.manifest.metrics
-    assert metrics is not None
-    until = datetime(2026, 1, 2, tzinfo=UTC)
-    manifest = loaded.manifest.model_copy(update={"metrics": metrics.model_copy(update={"data_until": until})})
-    fresh = FreshBundle(replace(loaded, manifest=manifest, bid_times=None), bundle_folder)  # as of before
-    before, after = (round(until.timestamp() * 1e6) + shift for shift in (0, 1))
-    rows = fresh.items.rows(["i05", "i06"])
-    old = fresh.bundle.bids[rows].tolist()  # type: ignore[index]
-    fresh.apply([change("i05", "bid", 77.0, before), change("i06", "bid", 77.0, after),
-                 change("i07", "item", WITHDRAWN, before), change("i08", "stock", 0, before),
-                 change("new", "item", {}, before), change("i09", "item", {"category": "odd"}, before)])
-    assert fresh.bundle.bids[rows].tolist() == [pytest.approx(old[0]), 77.0]  # type: ignore[index]
-    assert fresh.hidden_items == 2
-    assert fresh.items.row("new") >= 0
-    assert fresh.bundle.filters["category"].items(["odd"]).count == 0
-
-
-def test_a_bid_is_newer_than_the_bundles_where_no_later_impression_had_one(
-    loaded: LoadedBundle, bundle_folder: Path
-) -> None:
-    """However long the bundle's data go on; of an item that no impression had a bid of, every one is."""
-    metrics, times = loaded.manifest.metrics, np.full(len(loaded.items), 2000)
-    assert metrics is not None
-    manifest = loaded.manifest.model_copy(
-        update={"metrics": metrics.model_copy(update={"data_until": datetime(2026, 1, 2, tzinfo=UTC)})})
-    rows = loaded.items.rows(["i05", "i06", "i07"])
-    times[rows[2]] = NEVER
-    fresh = FreshBundle(replace(loaded, manifest=manifest, bid_times=times), bundle_folder)
-    old = fresh.bundle.bids[rows].tolist()  # type: ignore[index]
-    fresh.apply([change("i05", "bid", 77.0, 2000), change("i06", "bid", 77.0, 2001), change("i07", "bid", 77.0, 1)])
-    assert fresh.bundle.bids[rows].tolist() == [pytest.approx(old[0]), 77.0, 77.0]  # type: ignore[index]
 
 
 def test_one_that_cannot_be_shown_stops_no_other(fresh: FreshBundle) -> None:
