@@ -12,6 +12,7 @@
     ├── BundleError              exit 1   a bundle cannot be published or served
     │   ├── ChecksumError                 a file differs from its checksum
     │   ├── BundleVersionError            written by a newer Sluice
+    │   ├── ReplacedError                 another one lies there than a moment ago
     │   └── ParityError                   the server computes other ids or scores than training did
     ├── RequestError             exit 1   a ranking request cannot be answered as asked
     ├── FederatedError           exit 1   federated training cannot go on
@@ -71,6 +72,10 @@ class ChecksumError(BundleError):
 
 
 class BundleVersionError(BundleError):
+    pass
+
+
+class ReplacedError(BundleError):
     pass
 
 

@@ -3,6 +3,7 @@
     named, fetched and whole                       is served
     the source is silent, or cannot be asked       what was served last; what the source names comes when it answers
     a worker of it dies while it loads             begun again, STARTS times in all
+    another lies there before it is fetched        that one
     the alias names nothing, or is gone            what was served last; what it names comes when it names something
     it cannot be loaded, or its parity differs     what was served last
 
@@ -16,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from contracts.errors import BundleError
+from contracts.errors import BundleError, ReplacedError
 from serving.workers.bundle_cache import ServedBundle
 from serving.workers.bundle_search import BundleSearch, sentence
 from serving.workers.generation import Generation
@@ -37,6 +38,8 @@ def first_bundle(search: BundleSearch, last: ServedBundle | None, stop: threadin
     if last is not None and search.under_way:
         log.warning("the registry has not answered in %.0f s: %s is served, as before", PATIENCE_SECONDS, last.version)
         return last
+    if isinstance(search.error, ReplacedError):
+        return first_bundle(search, last, stop)
     if search.error is not None:
         if last is None:
             known = isinstance(search.error, BundleError)

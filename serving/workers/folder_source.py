@@ -15,7 +15,7 @@ from pathlib import Path
 
 from contracts.atomic_write import put_in_place
 from contracts.bundle.bundle import MANIFEST, read_manifest, verify
-from contracts.errors import BundleError
+from contracts.errors import BundleError, ChecksumError, ReplacedError
 
 log = logging.getLogger("sluice.serving")
 
@@ -43,18 +43,19 @@ class FolderSource:
 
     def fetch(self, version: str) -> Path:
         """The folder to serve, unverified: its workers compare checksums and parity before they listen. Where the first
-        cannot be copied (a full disk), the folder itself is served, for good. Raises BundleError where another version
-        lies there by now, OSError where a later one cannot be copied."""
+        cannot be copied (a full disk), the folder itself is served, for good. Raises ReplacedError where another bundle
+        lies there by now, BundleError where it is not whole, OSError where a later one cannot be copied."""
         if self._copies is None:
             return self._folder
         place, staging = self._copies / "bundle" / version, self._copies.with_name(f".{uuid.uuid4().hex[:8]}")
         if _is_whole(place):  # workers may be loading it
             return place
         try:
+            staging.mkdir()
             _linked(self._folder, staging)
             found = read_manifest(staging).version
             if found != version:
-                raise BundleError(f"{self._folder} holds {found} by now")
+                raise ReplacedError(f"{self._folder} holds {found} by now")
             place.parent.mkdir(exist_ok=True)
             put_in_place(staging, place)
         except OSError as error:
@@ -80,18 +81,37 @@ def _is_whole(place: Path) -> bool:
 
 def _linked(folder: Path, target: Path) -> None:
     """The files of the manifest that lies there now, of one bundle even where another takes the folder's name
-    meanwhile."""
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    meanwhile. Raises BundleError where one is missing, ReplacedError where it went with the bundle."""
     try:
-        here = Path(f"/proc/self/fd/{place}")  # the folder itself, whatever its name
-        target.mkdir()
-        for path in [MANIFEST, *read_manifest(here).files]:
-            if ".." in Path(path).parts or Path(path).is_absolute():
-                raise BundleError(f"{folder}: its manifest names {path[:80]!r}, which is not in it; publish it again")
-            (target / path).parent.mkdir(parents=True, exist_ok=True)
-            _link(here / path, target / path)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        raise ReplacedError(f"{folder} is gone by now") from None
+    try:
+        _link_files(Path(f"/proc/self/fd/{place}"), target)  # of the folder itself, whatever its name
+    except BundleError as error:
+        if not _is_called(place, folder):
+            raise ReplacedError(f"{folder} got another bundle while it was copied") from None
+        raise type(error)(f"{folder}: {error}") from None
     finally:
         os.close(place)
+
+
+def _is_called(place: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(place), folder.stat())
+    except OSError:
+        return False
+
+
+def _link_files(folder: Path, target: Path) -> None:
+    for path in [MANIFEST, *read_manifest(folder).files]:
+        if ".." in Path(path).parts or Path(path).is_absolute():
+            raise BundleError(f"its manifest names {path[:80]!r}, which is not in it; publish it again")
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _link(folder / path, target / path)
+        except FileNotFoundError:
+            raise ChecksumError(f"{path} is missing; publish or copy the bundle again") from None
 
 
 def _link(source: Path, target: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import BundleError
+from contracts.errors import BundleError, ReplacedError
 from serving.server.port_takeover import reserved
 from serving.workers import first_start
 from serving.workers.bundle_cache import ServedBundle
@@ -45,6 +45,17 @@ def test_without_the_source_it_is_what_was_served_last(
     assert "the registry cannot be asked (no route): shop-0 is served, as before" in caplog.text
     with pytest.raises(BundleError, match="no route"):
         asked(shelf)
+
+
+def test_where_another_bundle_lies_there_before_it_is_fetched_it_is_that_one() -> None:
+    class Moving(Shelf):
+        def fetch(self, version: str) -> Path:
+            if version == "shop-1":
+                self.version = "shop-2"
+                raise ReplacedError("shop-2 lies there by now")
+            return super().fetch(version)
+
+    assert asked(Moving()) == ServedBundle(version="shop-2", folder=Path("shop-2"))
 
 
 def test_of_a_source_that_names_nothing_it_is_what_was_served_last(

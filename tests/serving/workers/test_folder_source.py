@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from contracts.bundle import bundle
 from contracts.bundle.bundle import MANIFEST, put_verified, read_manifest, verify
-from contracts.errors import BundleError
+from contracts.errors import BundleError, ChecksumError, ReplacedError
 from serving.workers.folder_source import FolderSource
 
 
@@ -86,9 +87,41 @@ def test_another_version_than_was_named_is_not_handed_over_under_its_name(tmp_pa
     version = source.latest()
     assert version is not None
     made(folder, b"two")
-    with pytest.raises(BundleError, match="by now"):
+    with pytest.raises(ReplacedError, match="by now"):
         source.fetch(version)
     assert not list(copies.iterdir()) or not list((copies / "bundle").iterdir())
+
+
+def test_a_bundle_that_is_replaced_while_it_is_copied_is_none_and_the_next_is_found(
+    tmp_path: Path, copies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at the start: what is put there later is served without another one."""
+    folder = made(tmp_path / "bundle", b"one")
+    source = FolderSource(folder, copies)
+    link = os.link
+
+    def late(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        made(folder, b"two")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", late)
+    version = source.latest()
+    assert version is not None
+    with pytest.raises(ReplacedError, match="got another bundle"):
+        source.fetch(version)
+    for content in (b"two", b"three"):
+        made(folder, content)
+        version = source.latest()
+        assert version == read_manifest(folder).version
+        assert (source.fetch(version) / "tables" / "rows").read_bytes() == content
+
+
+def test_a_bundle_that_lacks_a_file_is_refused_with_its_name(tmp_path: Path, copies: Path) -> None:
+    folder = made(tmp_path / "bundle", b"one")
+    (folder / "same").unlink()
+    with pytest.raises(ChecksumError, match="bundle: same is missing; publish or copy"):
+        FolderSource(folder, copies).fetch(read_manifest(folder).version)
 
 
 def test_a_first_bundle_that_cannot_be_copied_is_served_from_its_folder_for_good(
