@@ -29,13 +29,14 @@ from serving.access.role import Role
 Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 Algorithm = Literal["ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512", "HS256",
                     "HS384", "HS512"]
+LONGEST_NAME = 80  # characters
 SHORTEST_SECRET = 32  # bytes, of HS256 and its like
 
 
 class StaticToken(Section):
     """One caller's token, by its hash."""
 
-    name: str = Field(min_length=1, max_length=80)
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)
     sha256: Hash
     roles: frozenset[Role] = Field(min_length=1)
     expires: Instant | None = None

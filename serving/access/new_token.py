@@ -6,14 +6,17 @@ import hashlib
 import json
 import os
 import secrets
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from contracts.errors import ConfigError
+from serving.access.access_file import LONGEST_NAME
 from serving.access.role import Role
 
 BYTES = 32
+CONTROL = ("Cc", "Cs")  # categories of Unicode: control characters, halves of surrogate pairs
 
 
 def make() -> str:
@@ -31,10 +34,22 @@ def write(made: str, file: Path) -> None:
 
 
 def entry(made: str, name: str, roles: Sequence[str], expires: datetime | None) -> str:
-    """TOML; of the token its hash alone. Raises ConfigError for a role that there is not."""
+    """TOML; of the token its hash alone. Raises ConfigError for a role that there is not, and for a name that an access
+    file does not take."""
+    _check(name)
     wrong = next((role for role in roles if role not in set(Role)), None)
     if wrong is not None:
         raise ConfigError(f"there is no role {wrong!r}; there are {', '.join(Role)}")
-    lines = ["[[tokens]]", f"name = {json.dumps(name)}", f'sha256 = "{hashlib.sha256(made.encode()).hexdigest()}"',
-             f"roles = {json.dumps(list(roles))}"]
+    lines = ["[[tokens]]", f"name = {json.dumps(name, ensure_ascii=False)}",
+             f'sha256 = "{hashlib.sha256(made.encode()).hexdigest()}"', f"roles = {json.dumps(list(roles))}"]
     return "\n".join(lines + ([f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"] if expires else [])) + "\n"
+
+
+def _check(name: str) -> None:
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise ConfigError(f"the token's NAME has {len(name)} characters, an access file takes 1 to {LONGEST_NAME}; "
+                          "give another one")
+    wrong = next((one for one in name if unicodedata.category(one) in CONTROL), None)
+    if wrong is not None:
+        raise ConfigError(f"the token's NAME {name!r} holds the control character {wrong!r}, which is none of a name; "
+                          "leave it out")

@@ -20,6 +20,21 @@ def test_a_made_token_is_known_by_its_lines(tmp_path: Path) -> None:
     assert Callers(found).of(made).name == 'the "shop"'
 
 
+@pytest.mark.parametrize("name", ["x", 80 * "\U0001f600", "B\u00fccher \\ \"neu\"", "\u2028"])
+def test_what_is_printed_of_a_name_is_read_as_that_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "access.toml").write_text(entry(make(), name, ["ranking"], None), encoding="utf-8")
+    assert read(tmp_path / "access.toml").tokens[0].name == name
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("", "has 0 characters, an access file takes 1 to 80; give another"), (81 * "x", "has 81 characters"),
+    ("shop\x7f", r"holds the control character '\\x7f', which is none of a name; leave"),
+    ("a\nb", "holds the control character"), ("\udc80", "holds the control character")])
+def test_a_name_that_the_access_file_would_refuse_is_refused(name: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        entry(make(), name, ["ranking"], None)
+
+
 def test_a_token_is_its_owners_alone_and_no_file_is_overwritten(tmp_path: Path) -> None:
     write("made", tmp_path / "token")
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
