@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from serving.access.tls import TlsFiles, WatchedPem
+from serving.access.tls import Pem, TlsFiles, WatchedPem
 
 CERTIFICATE, CLIENT_CA = "certificate.pem", "callers.pem"
 KEY = f"{CERTIFICATE}.key"  # where HAProxy looks for the key of a certificate that has none beside it
@@ -30,6 +30,7 @@ class Certificates:
 
     def __init__(self, files: TlsFiles) -> None:
         self._files, self._watched = files, WatchedPem(files)
+        self._untold: Pem | None = None
 
     def link(self, folder: Path) -> None:
         """To where HAProxy looks for them."""
@@ -41,13 +42,14 @@ class Certificates:
 
     def renew(self, ask: Callable[[str], str]) -> None:
         """Tells HAProxy what has changed; what it does not take is a line of the log. Raises OSError where nobody
-        answers."""
-        found = self._watched.changed()
+        answers, and tells it the next time."""
+        found = self._untold = self._watched.changed() or self._untold
         if found is None:
             return
         _put(ask, "cert", CERTIFICATE, found.chain + b"\n" + found.key)
         if found.client_ca is not None:
             _put(ask, "ca-file", CLIENT_CA, found.client_ca)
+        self._untold = None
 
 
 def _put(ask: Callable[[str], str], kind: str, name: str, content: bytes) -> None:

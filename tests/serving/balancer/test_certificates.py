@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import grpc
@@ -100,6 +101,27 @@ def test_renewed_files_are_in_force_for_new_connections_and_half_a_renewal_is_no
     asyncio.run(drive())
     assert "stays in force" in caplog.text
     assert "the balancer keeps" not in caplog.text
+
+
+@needs_haproxy
+def test_renewed_files_are_told_again_where_nobody_answered(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(balancer, "LOOK_SECONDS", 0.0)
+    fresh = Authority(tmp_path / "fresh")
+    later, files = fresh.server(), authority.server()
+
+    async def drive() -> None:
+        async with balanced(0.01, tls=files, credentials=trusting(authority)) as before:
+            replace(later.certificate, files.certificate)
+            replace(later.key, files.key)
+            os.kill(before.balancer.pid, signal.SIGSTOP)
+            before.balancer.tend(0.01)
+            os.kill(before.balancer.pid, signal.SIGCONT)
+            before.balancer.tend(0.01)
+            assert await heard(before.port, trusting(fresh)) == "OK"
+
+    asyncio.run(drive())
 
 
 @needs_haproxy
