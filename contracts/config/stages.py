@@ -236,3 +236,7 @@ class Serve(Section):
             raise ValueError(f"serve.tenant_shares.{wrong} is {self.tenant_shares[wrong]}, must be above 0; leave the "
                              "tenant out for a share of 1")
         return self
+
+    def seconds(self, left: float | None) -> float:
+        """That a call may take which has so many `left` to its deadline, None where it has none."""
+        return min(self.deadline_ms / 1000 if left is None else left, self.max_deadline_ms / 1000)

@@ -1,4 +1,4 @@
-"""HAProxy as a process beside the supervisor: begun, kept alive, told the pace, asked what it has refused, ended."""
+"""HAProxy as a process beside the supervisor: begun, kept alive, told times, asked what it has refused, ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import time
 
 from contracts.errors import ConfigError, SluiceError
 from serving.balancer.certificates import Certificates
-from serving.balancer.configuration import PACE, PACES, REFUSED, SOCKET, BalancerPlan, configuration
+from serving.balancer.configuration import DEADLINE, PACE, REFUSED, SOCKET, TIMES, BalancerPlan, configuration
 from serving.balancer.refusals import refusals_of_process
 from serving.metrics.own_folder import own_folder
 
@@ -55,8 +55,9 @@ class Balancer:
     """Listens once it is made, until it is closed. Raises SluiceError, with HAProxy's words, where it cannot, and
     ConfigError where its certificates do not fit."""
 
-    def __init__(self, plan: BalancerPlan, pace: float) -> None:
-        self._plan, self._pace, self._program = plan, pace, program()
+    def __init__(self, plan: BalancerPlan, pace: float, deadline: float) -> None:
+        self._plan, self._program = plan, program()
+        self._pace, self._deadline = pace, deadline
         self._certificates = Certificates(plan.tls) if plan.tls else None
         self._refused, self._refusals, self._begin_next, self._look_next = 0, refusals_of_process(), 0.0, 0.0
         self._open = contextlib.ExitStack()
@@ -72,19 +73,25 @@ class Balancer:
     def pid(self) -> int:
         return self._process.pid
 
-    def tend(self, pace: float) -> None:
-        """Begins another one where it has died; `pace` is how many seconds one more call makes others wait."""
+    def tend(self, pace: float, deadline: float) -> None:
+        """Begins another one where it has died; `pace` is how many seconds one more call makes others wait, `deadline`
+        how many a call without one may take; 0 where nobody knows."""
         now = time.monotonic()
         if self._process.poll() is not None:
             if now >= self._begin_next:
                 log.error("the balancer has died with %d (%s); another one is begun", self._process.returncode,
                           self._words)
                 self._begin_next = now + PAUSE_SECONDS
-                self._pace, self._process, self._refused = pace or self._pace, self._begin(), 0
+                self._pace, self._deadline = pace or self._pace, deadline or self._deadline
+                self._process, self._refused = self._begin(), 0
         elif abs(pace - self._pace) > CHANGED * self._pace and pace > 0:
             with contextlib.suppress(OSError):  # it has just died, or is about to: it is told with the next look
-                self._ask(f"set map {PACES} {PACE} {microseconds(pace)}")
+                self._ask(f"set map {TIMES} {PACE} {microseconds(pace)}")
                 self._pace = pace
+        elif deadline not in (self._deadline, 0.0):
+            with contextlib.suppress(OSError):
+                self._ask(f"set map {TIMES} {DEADLINE} {microseconds(deadline)}")
+                self._deadline = deadline
         elif now >= self._look_next:
             self._look_next = now + LOOK_SECONDS
             self._look(now)
@@ -117,7 +124,8 @@ class Balancer:
 
     def _begin(self) -> subprocess.Popen[bytes]:
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        (self._folder / PACES).write_text(f"{PACE} {microseconds(self._pace)}\n")
+        (self._folder / TIMES).write_text(
+            f"{PACE} {microseconds(self._pace)}\n{DEADLINE} {microseconds(self._deadline)}\n")
         (self._folder / TOLD).write_text(configuration(self._plan))
         if self._certificates is not None:
             self._certificates.link(self._folder)

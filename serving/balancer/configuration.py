@@ -1,8 +1,9 @@
 """What HAProxy (https://www.haproxy.org, 2.4 or newer) is told: one port before the workers' own, and whom it refuses.
 
     ahead      calls of the Ranking service that workers have under way x mean seconds of one, over them (`pace`)
-    refused    who would wait longer than half of its time, or than LONGEST; not while its tenant has fewer of the calls
-               under way than tenants that have called lately would have evenly, unless it would wait twice as long
+    refused    who would wait longer than half of its time (`deadline`, where it has none of its own), or than LONGEST;
+               not while its tenant has fewer of the calls under way than tenants that have called lately would have
+               evenly, unless it would wait twice as long
     else       to the connection with the fewest calls under way
 
 So a refusal costs some microseconds of a program in C, where Python takes a fifth of a millisecond of the core that
@@ -36,8 +37,9 @@ UNKNOWN_CODE = 16  # UNAUTHENTICATED
 REFUSED_CODE, WHY = 8, "more comes than can be answered in time; send it again later or elsewhere, or with more time"
 UNITS = {"n": "div(1000)", "u": "mul(1)", "m": "mul(1000)", "S": "mul(1000000)", "M": "mul(60000000)",
          "H": "mul(3600000000)"}  # of gRPC's deadline, to microseconds
-CALLERS, REFUSED, PACE = "callers", "refused", "pace"  # names within it: a door, where refusals go, a row of the map
-SOCKET, PACES = "socket", "pace.map"  # files beside it
+CALLERS, REFUSED = "callers", "refused"  # names within it: a door, where refusals go
+PACE, DEADLINE = "pace", "deadline"  # rows of the map
+SOCKET, TIMES = "socket", "times.map"  # files beside it
 
 
 TEMPLATE = Template("""
@@ -70,13 +72,13 @@ frontend $callers
     http-request set-var(txn.tenant) str(-)
     http-request set-var(txn.tenant) $tenant if { $tenant -m found }
     http-request track-sc0 var(txn.tenant) table tenants if ranking
-    http-request set-var(txn.time) int($twice)
+    http-request set-var(txn.time) str($deadline),map_str_int($map)
 $times
     http-request set-var(txn.calls) int(0)
 $counted
     http-request set-var(txn.tenants) table_cnt($known)
     http-request set-var(txn.tenants) int(1) if { var(txn.tenants) -m int 0 }
-    http-request set-var(txn.pace) str($pace),map_str_int($paces)
+    http-request set-var(txn.pace) str($pace),map_str_int($map)
     http-request set-var(txn.ahead) var(txn.calls),mul(txn.pace)
     acl late var(txn.ahead),mul(2),sub(txn.time) -m int gt 0
     acl late var(txn.ahead) -m int gt $longest
@@ -120,15 +122,15 @@ class BalancerPlan:
 
 
 def configuration(plan: BalancerPlan) -> str:
-    """The text. Where HAProxy works lie the socket that it is asked and told by, and the map with the pace, in
-    microseconds: a path from the root may be longer than a socket's may be."""
+    """The text. Where HAProxy works lie the socket that it is asked and told by, and the map with the pace and
+    the deadline, in microseconds: a path from the root may be longer than a socket's may be."""
     longest = round(1e6 * LONGEST)
     names = [f"w{number}" for number in range(CONNECTIONS * plan.workers)]
     return TEMPLATE.substitute(
         patience=PATIENCE, counted="\n".join(map(_calls, names)),
-        threads=max(plan.workers // WORKERS_OF_A_THREAD, 1), socket=SOCKET, callers=CALLERS, pace=PACE, paces=PACES,
-        address=address(plan.host, plan.port), tls=bound(plan.tls), service=RANKING, refused=REFUSED, why=WHY,
-        code=REFUSED_CODE,
+        threads=max(plan.workers // WORKERS_OF_A_THREAD, 1), socket=SOCKET, callers=CALLERS, map=TIMES, pace=PACE,
+        deadline=DEADLINE, address=address(plan.host, plan.port), tls=bound(plan.tls), service=RANKING,
+        refused=REFUSED, why=WHY, code=REFUSED_CODE,
         tenant="req.hdr(authorization),sha2(256),hex" if plan.gated else "req.hdr(sluice-tenant)",
         known="known" if plan.gated else "tenants", unknown=UNKNOWN_CODE,
         longest=longest, twice=2 * longest, times="\n".join(starmap(_time, UNITS.items())),

@@ -65,10 +65,12 @@ log = logging.getLogger("sluice.serving")
 
 
 class Signs(NamedTuple):
-    """What tells for how many seconds all that rank have hung, else 0, and the mean seconds that one run takes."""
+    """What tells for how many seconds all that rank have hung, else 0, and the mean seconds that one run takes;
+    `deadline` is how many a call without one may take."""
 
     stuck: Callable[[], float]
     service: Callable[[], float]
+    deadline: float
 
 
 OnReady = Callable[[str, int, Signs], None]  # the version that is served, and on which port
@@ -190,7 +192,7 @@ class Server:
     def signs(self) -> Signs:
         """Of what ranks."""
         engine = self._servicer.engine
-        return Signs(lambda: engine.stuck, lambda: engine.service)
+        return Signs(lambda: engine.stuck, lambda: engine.service, self._servicer.default_seconds)
 
     def _counter_state(self) -> CounterState:
         return self._counters.follower.state if self._counters else NO_COUNTERS

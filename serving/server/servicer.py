@@ -99,6 +99,11 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self._serve.max_deadline_ms / 1000
 
     @property
+    def default_seconds(self) -> float:
+        """That a call without a deadline may take."""
+        return self._serve.seconds(None)
+
+    @property
     def reserve(self) -> float:
         """Seconds of every deadline that are not for work."""
         return self._serve.reserve_ms / 1000 + self._writing.value
@@ -234,9 +239,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     def _seconds(self, context: grpc.aio.ServicerContext) -> float:
         """Until the caller's deadline, or the server's own where that is earlier."""
-        left = context.time_remaining()
-        seconds = self._serve.deadline_ms / 1000 if left is None else left
-        return min(seconds, self._serve.max_deadline_ms / 1000)
+        return self._serve.seconds(context.time_remaining())
 
     async def _answer(
         self, request: pb.RankRequest, deadline: Deadline, context: grpc.aio.ServicerContext

@@ -70,6 +70,11 @@ class Generation:
         told = [worker.service for worker in self.workers if worker.alive and worker.service]
         return sum(told) / len(told) ** 2 if told else 0.0
 
+    @property
+    def deadline(self) -> float:
+        """Seconds that a call without one may take; 0 before any worker has told."""
+        return max((worker.deadline for worker in self.workers), default=0.0)
+
     def advance(self) -> str:
         """Lets them listen once all have loaded. Returns why the bundle cannot be served, or ""."""
         for worker in self.workers:

@@ -124,7 +124,7 @@ class Supervisor:
         if settings.balanced:
             doors = settings.doors
             plan = BalancerPlan(settings.host, port, self._port, settings.workers, doors.access is not None, doors.tls)
-            self._balancer = Balancer(plan, current.pace)
+            self._balancer = Balancer(plan, current.pace, current.deadline)
 
     def _generation(self, bundle: ServedBundle, beside: bool = False) -> Generation:
         settings = self._settings
@@ -167,7 +167,7 @@ class Supervisor:
             self._coming = self._generation(found, beside=True)
         self._spread()
         if self._balancer is not None:
-            self._balancer.tend(current.pace)
+            self._balancer.tend(current.pace, current.deadline)
 
     def _come(self, coming: Generation, current: Generation) -> None:
         """The fresh workers take over once all of them listen; none does where one cannot."""

@@ -113,8 +113,8 @@ def main(argument: str) -> int:
     from serving.server.server import ServerSettings, Signs, run
 
     def ready(version: str, _: int, signs: Signs) -> None:
-        orders.loop, orders.stuck, orders.service = asyncio.get_running_loop(), *signs
-        reports.send(WorkerReport(ready=version, service=signs.service()))
+        orders.loop, orders.stuck, orders.service = asyncio.get_running_loop(), signs.stuck, signs.service
+        reports.send(WorkerReport(ready=version, service=signs.service(), deadline=signs.deadline))
 
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
                               told.fresh, told.user_store, told.event_stream, told.balanced)

@@ -49,12 +49,13 @@ class WorkerOrder(_Message):
 
 
 class WorkerReport(_Message):
-    """`loaded`: it waits for the order to listen; `ready` is the version that is served from now on; `refused` says why
-    none is; `pong` answers a ping, `connections` tells how many callers are connected, `service` the mean seconds that
-    ranking one request takes."""
+    """`loaded`: it waits for the order to listen; `ready` is the version that is served from now on, `deadline` the
+    seconds that a call without one may take there; `refused` says why none is; `pong` answers a ping, `connections`
+    tells how many callers are connected, `service` the mean seconds that ranking one request takes."""
 
     loaded: bool = False
     ready: str | None = None
+    deadline: float = 0.0
     refused: str | None = None
     pong: int = 0
     connections: int = 0

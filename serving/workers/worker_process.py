@@ -17,15 +17,15 @@ from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSet
 
 
 class WorkerProcess:
-    """Loading begins at once, in a process of its own. `loaded`, `ready`, `refused`, `connections` and `service` are
-    what it has last said; `heard` when, by the monotonic clock, `ready_at` since when it has been ready. Raises OSError
-    or RuntimeError where the system gives no process, or no thread to listen to one."""
+    """Loading begins at once, in a process of its own. `loaded`, `ready`, `deadline`, `refused`, `connections` and
+    `service` are what it has last said; `heard` when, by the monotonic clock, `ready_at` since when it has been ready.
+    Raises OSError or RuntimeError where the system gives no process, or no thread to listen to one."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self.began = self.heard = time.monotonic()
         self.ready_at = math.inf
         self.loaded, self.ready, self.refused, self.connections, self.service = False, False, "", 0, 0.0
-        self.told_to_listen, self._pings = False, 0
+        self.told_to_listen, self.deadline, self._pings = False, 0.0, 0
         self._process = subprocess.Popen(
             [sys.executable, "-m", "serving.workers.worker_start", settings.model_dump_json()],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -115,6 +115,7 @@ class WorkerProcess:
             self.loaded = self.loaded or report.loaded
             if report.ready is not None and not self.ready:
                 self.ready, self.ready_at = True, self.heard
+            self.deadline = report.deadline or self.deadline
             self.refused = report.refused or self.refused
             self.connections = report.connections if report.pong else self.connections
             self.service = report.service or self.service

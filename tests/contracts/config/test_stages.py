@@ -25,6 +25,12 @@ def test_diversity_is_a_share() -> None:
         Rerank(diversity=1.5)
 
 
+def test_a_call_has_its_own_time_or_the_servers_and_never_more_than_the_longest() -> None:
+    serve = Serve(deadline_ms=100, max_deadline_ms=5000)
+    assert [serve.seconds(left) for left in (None, 0.01, 2.0, 60.0)] == [0.1, 0.01, 2.0, 5.0]
+    assert Serve(deadline_ms=100, max_deadline_ms=50).seconds(None) == 0.05
+
+
 def test_a_channel_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValidationError, match=r"no channel is called 'sasrek'.*sasrec"):
         Retrieve.model_validate({"channels": {"sasrek": {}}})

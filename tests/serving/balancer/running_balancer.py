@@ -74,8 +74,10 @@ def open_channel(port: int, credentials: grpc.ChannelCredentials | None = None) 
 @asynccontextmanager
 async def balanced(
     pace: float, gated: bool = False, tls: TlsFiles | None = None, credentials: grpc.ChannelCredentials | None = None,
+    deadline: float = 1.0,
 ) -> AsyncIterator[Balanced]:
-    """Of one worker, which takes `pace` seconds for a call; with `tls` its caller has `credentials`."""
+    """Of one worker, which takes `pace` seconds for a call and gives it `deadline` where it has none; with `tls` its
+    caller has `credentials`."""
     async def rank(_: bytes, context: grpc.aio.ServicerContext) -> bytes:
         if dict(context.invocation_metadata() or ()).get("authorization", "").startswith(f"Bearer {UNKNOWN}"):
             await context.abort(grpc.StatusCode.UNAUTHENTICATED)
@@ -94,7 +96,7 @@ async def balanced(
     with reserved("127.0.0.1", 0) as port:
         plan = BalancerPlan("127.0.0.1", port, server.add_insecure_port("127.0.0.1:0"), 1, gated, tls)
         await server.start()
-        balancer = Balancer(plan, pace)
+        balancer = Balancer(plan, pace, deadline)
         try:
             async with open_channel(port, credentials) as channel:
                 made = Balanced(balancer, channel, port)

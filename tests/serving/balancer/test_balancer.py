@@ -21,6 +21,8 @@ from serving.balancer.balancer import Balancer, program
 from serving.balancer.configuration import BalancerPlan
 from tests.serving.balancer.running_balancer import balanced, needs_haproxy
 
+SECONDS = 1.0  # that a call without a deadline may take
+
 
 @needs_haproxy
 def test_a_slower_pace_lets_fewer_in() -> None:
@@ -29,12 +31,28 @@ def test_a_slower_pace_lets_fewer_in() -> None:
             await before.begin(3, 7200.0)
             await before.begin(1, 5.0)
             assert before.held == 4
-            before.balancer.tend(0.05)
+            before.balancer.tend(0.05, SECONDS)
             assert await before.rank(0.2) == "RESOURCE_EXHAUSTED"
-            before.balancer.tend(0.0)  # nobody has told it
+            before.balancer.tend(0.0, SECONDS)  # nobody has told it
             assert await before.rank(0.2) == "RESOURCE_EXHAUSTED"
-            before.balancer.tend(0.01)
+            before.balancer.tend(0.01, SECONDS)
             assert await before.rank(0.2) == "DEADLINE_EXCEEDED"  # held
+
+    asyncio.run(drive())
+
+
+@needs_haproxy
+def test_a_call_without_a_deadline_has_the_one_that_workers_give_it() -> None:
+    async def drive() -> None:
+        async with balanced(pace=0.01, deadline=0.1) as before:
+            await before.begin(6)
+            assert await before.rank() == "RESOURCE_EXHAUSTED"
+            before.balancer.tend(0.01, 0.0)  # nobody has told it
+            assert await before.rank() == "RESOURCE_EXHAUSTED"
+            before.balancer.tend(0.01, 0.2)
+            await before.begin(5)
+            assert before.held == 11
+            assert await before.rank() == "RESOURCE_EXHAUSTED"
 
     asyncio.run(drive())
 
@@ -46,7 +64,7 @@ def test_what_it_has_refused_is_said(caplog: pytest.LogCaptureFixture) -> None:
             await before.begin(1, 7200.0)
             assert [await before.rank(0.5) for _ in range(3)] == 3 * ["RESOURCE_EXHAUSTED"]
             with caplog.at_level(logging.WARNING, "sluice.serving"):
-                before.balancer.tend(1.0)
+                before.balancer.tend(1.0, SECONDS)
             assert "the balancer has refused 3 calls" in caplog.text
 
     asyncio.run(drive())
@@ -69,7 +87,7 @@ def test_one_that_is_killed_is_followed_by_another_also_where_its_folder_is_gone
             end = time.monotonic() + 20
             while before.balancer.pid == first and time.monotonic() < end:
                 await asyncio.sleep(0.01)
-                before.balancer.tend(0.01)
+                before.balancer.tend(0.01, SECONDS)
             while (said := await before.rank(20.0)) != "OK" and time.monotonic() < end:
                 await asyncio.sleep(0.05)
             assert said == "OK"
@@ -85,7 +103,7 @@ def test_a_port_that_is_taken_is_refused_in_haproxys_words_and_leaves_nothing(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SluiceError, match=rf"does not listen on 127\.0\.0\.1:{port}.*{port}"):
-            Balancer(BalancerPlan("127.0.0.1", port, 1, 1), 0.01)
+            Balancer(BalancerPlan("127.0.0.1", port, 1, 1), 0.01, 1.0)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -109,7 +127,7 @@ from serving.balancer.configuration import BalancerPlan
 from serving.server.port_takeover import reserved
 logging.basicConfig()
 with reserved("127.0.0.1", 0) as port:
-    Balancer(BalancerPlan("127.0.0.1", port, 1, 1), 0.01).close()
+    Balancer(BalancerPlan("127.0.0.1", port, 1, 1), 0.01, 1.0).close()
 """
 
 

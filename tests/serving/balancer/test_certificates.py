@@ -89,11 +89,11 @@ def test_renewed_files_are_in_force_for_new_connections_and_half_a_renewal_is_no
         async with balanced(0.01, tls=files, credentials=old) as before:
             assert await before.record() == "127.0.0.1"
             replace(later.certificate, files.certificate)
-            before.balancer.tend(0.01)
+            before.balancer.tend(0.01, 1.0)
             assert await heard(before.port, old) == "OK"  # the key is another certificate's
             replace(later.key, files.key)
             replace(fresh.file, authority.file)
-            before.balancer.tend(0.01)
+            before.balancer.tend(0.01, 1.0)
             assert await heard(before.port, new) == "OK"
             assert await heard(before.port, old) == "UNAVAILABLE"
             assert await before.record() == "127.0.0.1"  # its connection stands
@@ -116,9 +116,9 @@ def test_renewed_files_are_told_again_where_nobody_answered(
             replace(later.certificate, files.certificate)
             replace(later.key, files.key)
             os.kill(before.balancer.pid, signal.SIGSTOP)
-            before.balancer.tend(0.01)
+            before.balancer.tend(0.01, 1.0)
             os.kill(before.balancer.pid, signal.SIGCONT)
-            before.balancer.tend(0.01)
+            before.balancer.tend(0.01, 1.0)
             assert await heard(before.port, trusting(fresh)) == "OK"
 
     asyncio.run(drive())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from serving.balancer.balancer import program
-from serving.balancer.configuration import LONGEST, PACES, BalancerPlan, configuration
+from serving.balancer.configuration import LONGEST, TIMES, BalancerPlan, configuration
 from tests.serving.balancer.running_balancer import UNKNOWN, Balanced, balanced, needs_haproxy
 from tests.serving.silent_caller import SilentCaller
 
@@ -30,7 +30,7 @@ def drive(test: Callable[[Balanced], Coroutine[None, None, None]], pace: float =
     BalancerPlan("127.0.0.1", 50051, 50052, 1), BalancerPlan("::", 50051, 50052, 2, gated=True),
     BalancerPlan("localhost", 50051, 50052, 128)])
 def test_haproxy_takes_every_plan_without_a_warning(tmp_path: Path, plan: BalancerPlan) -> None:
-    (tmp_path / PACES).write_text("pace 2000\n")
+    (tmp_path / TIMES).write_text("pace 2000\ndeadline 100000\n")
     (tmp_path / "told").write_text(configuration(plan))
     done = subprocess.run([program(), "-c", "-f", "told"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

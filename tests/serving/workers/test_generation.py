@@ -99,6 +99,7 @@ def test_two_listen_in_their_order_and_the_dead_and_the_silent_are_replaced(
     with reserved("127.0.0.1", 0) as port:
         made = generation_of(bundle_folder, port, 2)
         until(lambda: made.serving, made.advance)
+        assert made.deadline == 5.0  # the longest of the bundle
         callers_are_dealt_to_both(made, port)
         first, second = (worker.pid for worker in made.workers)
         os.kill(first, signal.SIGKILL)

@@ -38,7 +38,7 @@ def test_it_follows_orders_says_which_bundle_is_served_and_ends_with_its_supervi
     assert os.getpriority(os.PRIO_PROCESS, worker.pid) == os.getpriority(os.PRIO_PROCESS, 0)
     worker.stdin.write("no order at all\n")
     ready, pong = told(WorkerOrder(listen=True)), told(WorkerOrder(ping=7))
-    assert ready == WorkerReport(ready=read_manifest(bundle_folder).version, service=ready.service)
+    assert ready == WorkerReport(ready=read_manifest(bundle_folder).version, service=ready.service, deadline=5.0)
     assert pong == WorkerReport(pong=7, service=ready.service)  # as measured before the first request
     assert 0 < ready.service < 10
     worker.stdin.close()  # what the end of the supervisor does
