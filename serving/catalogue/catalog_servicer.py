@@ -144,4 +144,5 @@ def _status(catalogue: Catalogue, stored: int, counters: CounterState) -> pb.Cat
         room=fresh.items.room, unmerged_items=fresh.index.unmerged, merges=fresh.index.merges,
         recall=follower.recall, visible_p99_seconds=follower.visible_p99, failure=follower.failure,
         counted_items=counters.items, counters_age_seconds=counters.age, counters_failure=counters.failure,
-        unshown_items=unshown.items, last_unshown=unshown.last, uncounted_events=counters.waiting)
+        unshown_items=unshown.items, last_unshown=unshown.last, uncounted_events=counters.waiting,
+        store_mark=catalogue.mark)

@@ -45,6 +45,11 @@ class Catalogue:
         sqlite3.Error."""
         return self._read.last()
 
+    @property
+    def mark(self) -> str:
+        """Of the store."""
+        return self._read.mark
+
     def state(self) -> tuple[float, int]:
         """Since how many seconds changes may be stored and not shown, and how many items cannot be; for any thread."""
         return self.follower.lag, self.fresh.unshown.state.items

@@ -27,6 +27,8 @@ CREATE TABLE IF NOT EXISTS changes (
     value TEXT NOT NULL,
     UNIQUE (item, kind)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS store (mark TEXT NOT NULL) STRICT;
+INSERT INTO store SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT mark FROM store);
 """
 STORED = ("SELECT changes.item, changes.kind, version FROM json_each(?) AS asked JOIN changes "
           "ON changes.item = json_extract(asked.value, '$[0]') AND changes.kind = json_extract(asked.value, '$[1]')")
@@ -42,10 +44,12 @@ AFTER = ("SELECT sequence, item, kind, version, event_time, arrived, value FROM 
 
 
 class ChangeStore:
-    """In `folder`, which several processes may share. One thread at a time; each opens its own."""
+    """In `folder`, which several processes may share. One thread at a time; each opens its own. `mark` is drawn when
+    the file is made, and tells it from one that begins anew in its place."""
 
     def __init__(self, folder: Path) -> None:
         self._database = opened(folder / FILE, SCHEMA)
+        self.mark = str(self._database.execute("SELECT mark FROM store").fetchone()[0])
         self._writes = False
 
     def close(self) -> None:

@@ -152,7 +152,7 @@ class CatalogStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class CatalogStatus(_message.Message):
-    __slots__ = ("bundle_version", "applied_sequence", "stored_sequence", "bundle_items", "changed_items", "hidden_items", "room", "unmerged_items", "merges", "recall", "visible_p99_seconds", "failure", "counted_items", "counters_age_seconds", "counters_failure", "unshown_items", "last_unshown", "uncounted_events")
+    __slots__ = ("bundle_version", "applied_sequence", "stored_sequence", "bundle_items", "changed_items", "hidden_items", "room", "unmerged_items", "merges", "recall", "visible_p99_seconds", "failure", "counted_items", "counters_age_seconds", "counters_failure", "unshown_items", "last_unshown", "uncounted_events", "store_mark")
     BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     APPLIED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     STORED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -171,6 +171,7 @@ class CatalogStatus(_message.Message):
     UNSHOWN_ITEMS_FIELD_NUMBER: _ClassVar[int]
     LAST_UNSHOWN_FIELD_NUMBER: _ClassVar[int]
     UNCOUNTED_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    STORE_MARK_FIELD_NUMBER: _ClassVar[int]
     bundle_version: str
     applied_sequence: int
     stored_sequence: int
@@ -189,7 +190,8 @@ class CatalogStatus(_message.Message):
     unshown_items: int
     last_unshown: str
     uncounted_events: int
-    def __init__(self, bundle_version: _Optional[str] = ..., applied_sequence: _Optional[int] = ..., stored_sequence: _Optional[int] = ..., bundle_items: _Optional[int] = ..., changed_items: _Optional[int] = ..., hidden_items: _Optional[int] = ..., room: _Optional[int] = ..., unmerged_items: _Optional[int] = ..., merges: _Optional[int] = ..., recall: _Optional[float] = ..., visible_p99_seconds: _Optional[float] = ..., failure: _Optional[str] = ..., counted_items: _Optional[int] = ..., counters_age_seconds: _Optional[float] = ..., counters_failure: _Optional[str] = ..., unshown_items: _Optional[int] = ..., last_unshown: _Optional[str] = ..., uncounted_events: _Optional[int] = ...) -> None: ...
+    store_mark: str
+    def __init__(self, bundle_version: _Optional[str] = ..., applied_sequence: _Optional[int] = ..., stored_sequence: _Optional[int] = ..., bundle_items: _Optional[int] = ..., changed_items: _Optional[int] = ..., hidden_items: _Optional[int] = ..., room: _Optional[int] = ..., unmerged_items: _Optional[int] = ..., merges: _Optional[int] = ..., recall: _Optional[float] = ..., visible_p99_seconds: _Optional[float] = ..., failure: _Optional[str] = ..., counted_items: _Optional[int] = ..., counters_age_seconds: _Optional[float] = ..., counters_failure: _Optional[str] = ..., unshown_items: _Optional[int] = ..., last_unshown: _Optional[str] = ..., uncounted_events: _Optional[int] = ..., store_mark: _Optional[str] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
     __slots__ = ("user_id", "context", "item_ids", "recent_items", "features", "request_id")

@@ -57,8 +57,8 @@ class Shipment:
         self._store, self._positions, self._target, self._client = store, positions, target, client
         self.outcomes, self._position, status = Counter[str](), positions.of(target), client.status()
         self._now = Tried(status.bundle_version, int(time.time()))
-        if status.stored_sequence < self._position.theirs:
-            self._position = positions.begin_again(target)
+        if status.store_mark != positions.mark(target) or status.stored_sequence < self._position.theirs:
+            self._position = positions.begin_again(target, status.store_mark)
 
     def send_refused(self) -> None:
         before = self._positions.tried(self._target)

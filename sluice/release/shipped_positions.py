@@ -22,6 +22,10 @@ CREATE TABLE IF NOT EXISTS shipped_in_vain (
     sequence INTEGER NOT NULL,
     PRIMARY KEY (target, sequence)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS shipped_store (
+    target TEXT PRIMARY KEY,
+    mark TEXT NOT NULL
+) STRICT;
 CREATE TABLE IF NOT EXISTS shipped_again (
     target TEXT PRIMARY KEY,
     bundle TEXT NOT NULL,
@@ -58,6 +62,11 @@ class ShippedPositions:
         found = self._database.execute("SELECT sequence, theirs FROM shipped WHERE target = ?", [target]).fetchone()
         return Position() if found is None else Position(*found)
 
+    def mark(self, target: str) -> str:
+        """Of the store that the target had, "" where nobody knows."""
+        found = self._database.execute("SELECT mark FROM shipped_store WHERE target = ?", [target]).fetchone()
+        return "" if found is None else str(found[0])
+
     def put(self, target: str, position: Position, sent: Sequence[int] = (), refused: Sequence[int] = ()) -> None:
         """The position, and which of the changes `sent` were refused."""
         with transaction(self._database):
@@ -82,9 +91,10 @@ class ShippedPositions:
         with transaction(self._database):
             self._database.execute("INSERT OR REPLACE INTO shipped_again VALUES (?, ?, ?)", [target, *tried])
 
-    def begin_again(self, target: str) -> Position:
-        """For a target that has lost its folder: it has refused nothing yet."""
+    def begin_again(self, target: str, mark: str) -> Position:
+        """For a target that has lost its folder, and has a store of this mark: it has refused nothing yet."""
         with transaction(self._database):
             for table in ("shipped", "shipped_in_vain", "shipped_again"):
                 self._database.execute(f"DELETE FROM {table} WHERE target = ?", [target])
+            self._database.execute("INSERT OR REPLACE INTO shipped_store VALUES (?, ?)", [target, mark])
         return Position()

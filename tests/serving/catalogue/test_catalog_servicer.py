@@ -173,6 +173,8 @@ def test_the_status_tells_how_many_cannot_be_shown_and_why(
     assert (status.unshown_items, status.changed_items, status.failure) == (1, 1, "")
     assert status.last_unshown.startswith("'odd': ")
     assert catalogue.state()[1] == 1
+    with closing(ChangeStore(tmp_path)) as store:
+        assert status.store_mark == store.mark
 
 
 def test_the_command_says_what_became_of_every_item(loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path) -> None:

@@ -50,6 +50,17 @@ def test_what_nobody_would_find_again_is_not_taken(tmp_path: Path) -> None:
             store.check_in_place()
 
 
+def test_a_store_keeps_its_mark_and_one_that_begins_anew_has_another(tmp_path: Path) -> None:
+    marks = list[str]()
+    for _ in range(2):
+        with closing(ChangeStore(tmp_path)) as one, closing(ChangeStore(tmp_path)) as other:
+            marks += (one.mark, other.mark)
+    assert len(set(marks)) == 1
+    (tmp_path / FILE).unlink()
+    with closing(ChangeStore(tmp_path)) as anew:
+        assert anew.mark not in ("", marks[0])
+
+
 def test_kinds_have_versions_of_their_own(tmp_path: Path) -> None:
     with closing(ChangeStore(tmp_path)) as store:
         assert store.record([bid("a", 5), bid("a", 1, "stock")])[0] == [True, True]

@@ -87,6 +87,21 @@ def test_a_host_that_lost_its_folder_is_sent_all_again(bundle: Path, tmp_path: P
     assert stored(a) == stored(b)
 
 
+def test_a_host_that_lost_its_folder_is_sent_all_again_by_every_sender(bundle: Path, tmp_path: Path) -> None:
+    """Also by one that looks when another has brought it as far as it was, or further."""
+    a, b, c = (tmp_path / name for name in "abc")
+    for sender, items in ((a, ("i1", "i2", "i3")), (b, ("i4", "i5"))):
+        with closing(ChangeStore(sender)) as store:
+            store.record([Change(item=item, kind="bid", version=1, event_time=1, arrived=1, value="2.0")
+                          for item in items])
+    for _ in range(2):
+        with host(bundle, c) as theirs, CatalogClient(theirs) as client:
+            assert [ship(sender, "c:1", client) for sender in (b, a, b)] == [{"applied": 2}, {"applied": 3}, {}]
+        shutil.rmtree(c)
+    with host(bundle, c) as theirs, CatalogClient(theirs) as client:
+        assert [ship(sender, "c:1", client) for sender in (a, b)] == [{"applied": 3}, {"applied": 2}]
+
+
 def test_changes_of_more_than_a_call_go_in_several(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,5 +24,6 @@ def test_what_a_target_refused_is_kept_until_it_takes_it_or_loses_its_folder(tmp
     with closing(ShippedPositions(tmp_path)) as positions:
         assert (positions.refused("a:1"), positions.refused("b:1")) == ([6, 7], [])
         assert (positions.tried("a:1"), positions.tried("b:1")) == (Tried("v2", 100), Tried())
-        assert positions.begin_again("a:1") == positions.of("a:1") == Position()
+        assert positions.begin_again("a:1", "later") == positions.of("a:1") == Position()
         assert (positions.refused("a:1"), positions.tried("a:1")) == ([], Tried())
+        assert (positions.mark("a:1"), positions.mark("b:1")) == ("later", "")
