@@ -4,7 +4,8 @@ commits, with the versions that they have.
 A change that the other has, or knows better, changes nothing there, so that several may ship to each other, again and
 in any order; all hosts agree once each has what each was told. How far a target has come is kept in the folder, and is
 forgotten where the target has lost its own. So is what it refused, as of fields that its bundle does not have: that is
-sent again once its bundle is another one, and every REFUSED_SECONDS, unless a later change has replaced it.
+sent again once its bundle is another one, and every REFUSED_SECONDS, unless a later change has replaced it. It keeps
+nothing that is new waiting.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def ship(folder: Path, target: str, client: CatalogClient) -> Counter[str]:
         raise DataError(f"{folder} holds no {FILE}; name the folder of a server's --fresh")
     with closing(ChangeStore(folder)) as store, closing(ShippedPositions(folder)) as positions:
         shipment = Shipment(store, positions, target, client)
-        shipment.send_refused()
         shipment.send_new()
+        shipment.send_refused()
         return shipment.outcomes
 
 
@@ -59,22 +60,24 @@ class Shipment:
         self._now = Tried(status.bundle_version, int(time.time()))
         if status.store_mark != positions.mark(target) or status.stored_sequence < self._position.theirs:
             self._position = positions.begin_again(target, status.store_mark)
+        self._refused = positions.refused(target)
 
     def send_refused(self) -> None:
+        """What was refused before this round, and what is new meanwhile."""
         before = self._positions.tried(self._target)
         soon = 0 <= self._now.seconds - before.seconds < REFUSED_SECONDS
-        refused = [] if soon and before.bundle == self._now.bundle else self._positions.refused(self._target)
+        refused = [] if soon and before.bundle == self._now.bundle else self._refused
         for start in range(0, len(refused), AT_ONCE):
             numbers = refused[start : start + AT_ONCE]
             self._send(self._store.numbered(numbers), numbers, STILL_REFUSED)
+            self.send_new()
         if refused:
             self._positions.put_tried(self._target, self._now)
 
     def send_new(self) -> None:
-        before = self.outcomes[REFUSED]
         while found := self._store.after(self._position.sequence, AT_ONCE):
             self._send(found, (), REFUSED, found[-1][0])
-        if self.outcomes[REFUSED] > before:
+        if self.outcomes[REFUSED] and not self._refused:  # else those before say when they are sent again, all together
             self._positions.put_tried(self._target, self._now)
 
     def _send(self, found: Sequence[Numbered], settled: Sequence[int], refusal: str, reached: int = 0) -> None:

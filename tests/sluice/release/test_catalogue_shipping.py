@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -172,6 +173,41 @@ def test_what_was_refused_is_sent_again_after_a_while_unless_it_was_replaced(
         assert ship(a, "b:1", client) == {"applied": 1}
         assert ship(a, "b:1", client) == {}
     assert stored(a) == stored(b)
+
+
+def test_what_is_new_waits_for_nothing_that_was_refused(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor for what the target does not even answer."""
+    def upsert(_: Sequence[ItemChange]) -> pb.ChangeResponse:
+        raise RankingFailed("RESOURCE_EXHAUSTED", "later", {})
+
+    a, b = tmp_path / "a", tmp_path / "b"
+    with_a_refused_item(a, bundle, b)
+    with closing(ChangeStore(a)) as store:
+        store.record([Change(item="i2", kind="bid", version=1, event_time=1, arrived=1, value="2.0")])
+    with host(bundle, b) as theirs, CatalogClient(theirs) as client:
+        monkeypatch.setattr(catalogue_shipping, "REFUSED_SECONDS", 0)
+        monkeypatch.setattr(client, "upsert", upsert)
+        with pytest.raises(RankingFailed, match="later"):
+            ship(a, "b:1", client)
+    assert list(stored(b)) == [("i2", "bid")]
+
+
+def test_what_is_refused_anew_puts_off_nothing_that_was_refused_before(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, now = tmp_path / "a", [1000.0]
+    monkeypatch.setattr(catalogue_shipping, "time", SimpleNamespace(time=lambda: now[0]))
+    with host(bundle, tmp_path / "b") as theirs, CatalogClient(theirs) as client:
+        for item, seconds, said in (("i1", 0, {"refused": 1}), ("i2", 40, {"refused": 1}),
+                                    ("i3", 61, {"refused": 1, "still refused": 2})):
+            now[0] = 1000.0 + seconds
+            with closing(ChangeStore(a)) as store:
+                store.record([Change(item=item, kind="item", version=1, event_time=1, arrived=1,
+                                     value='{"nowhere": 1}')])
+            assert ship(a, "b:1", client) == said
+            assert ship(a, "b:1", client) == {}
 
 
 @pytest.mark.parametrize("limit", [{"max_request_kb": 1}, {"max_candidates": 20}])
