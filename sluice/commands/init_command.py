@@ -17,6 +17,7 @@ from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
 from sluice.init.side_tables import passed_over, tables_beside
 from sluice.init.table_sample import TableSample, partitions, read_sample
+from sluice.init.text_numbers import as_numbers
 
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
 PARTITION = "the folder's partitions, which its files do not hold; write it into them where it says more"
@@ -45,6 +46,7 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
     if sample.rows < FEWEST_ROWS:
         raise DataError(f"{path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate and test")
     guessed = guess(typed_columns(sample), label, tables_beside(path))
+    guessed = guessed if sample.dialect else as_numbers(guessed)
     guessed.not_joined.update(passed_over(path))
     guessed.left_out.update(dict.fromkeys(partitions(path), PARTITION))
     _check(sample, guessed)

@@ -46,17 +46,18 @@ def time_expression(raw: str, name: str, known: Sequence[str], named: bool) -> T
     """`raw` is the column as SQL names it. None where the values are no times; `named`: the file has names."""
     if not known:
         return None
-    if all(value.isdigit() for value in known):
-        return _digits(raw, name, known, named)
-    if all(map(WHOLE_FLOAT.match, known)):
-        return _whole_floats(raw, name, known, named)
+    if _mostly(str.isdigit, known):
+        return _digits(raw, name, [value for value in known if value.isdigit()], named)
+    if _mostly(WHOLE_FLOAT.match, known):
+        return _whole_floats(raw, name, [value for value in known if WHOLE_FLOAT.match(value)], named)
     if _mostly(WEEK.match, known):
         return Time(_monday(raw), "weeks of ISO 8601", _iso, False)
     if _mostly(ISO.match, known):
         return Time(f"try_to_timestamp({raw})", "times in ISO 8601", _iso, any(":" in value for value in known))
     if bool(TIME_NAME.search(name)) and _mostly(PLAIN_FRACTION.match, known):
-        return Time(f"timestamp_millis(CAST(try_cast({raw} AS DOUBLE) * 1000 AS BIGINT))",
-                    "seconds since 1970 with a fraction", lambda value: float(value))
+        return Time(f"timestamp_millis(try_cast(try_cast({raw} AS DOUBLE) * 1000 AS BIGINT))",
+                    "seconds since 1970 with a fraction",
+                    lambda value: float(value) if PLAIN_FRACTION.match(value) else None)
     return _written(raw, name, known)
 
 
@@ -163,14 +164,14 @@ def _digits(raw: str, name: str, known: Sequence[str], named: bool) -> Time | No
     hinted = bool(TIME_NAME.search(name)) or (not named and bool(UNNAMED.match(name)))
     for unit, reading, what in UNITS:
         if hinted and all(FIRST * unit <= int(value) <= LAST * unit for value in known) and len(set(known)) > 1:
-            return Time(f"{reading}(CAST({raw} AS BIGINT))", f"{what} since 1970", _since_1970(unit))
+            return Time(f"{reading}(try_cast({raw} AS BIGINT))", f"{what} since 1970", _since_1970(unit))
     return None
 
 
 def _whole_floats(raw: str, name: str, known: Sequence[str], named: bool) -> Time | None:
     """Whole numbers with .0 behind them, as data frames write those of a column with holes."""
     whole = [value.split(".")[0] for value in known]
-    found = _digits(f"CAST(try_cast({raw} AS DOUBLE) AS BIGINT)", name, whole, named)
+    found = _digits(f"try_cast(try_cast({raw} AS DOUBLE) AS BIGINT)", name, whole, named)
     if found is None:
         return None
     read = found.read
@@ -178,7 +179,7 @@ def _whole_floats(raw: str, name: str, known: Sequence[str], named: bool) -> Tim
 
 
 def _since_1970(unit: int) -> Callable[[str], float | None]:
-    return lambda value: int(value) / unit
+    return lambda value: int(value) / unit if value.isdigit() else None
 
 
 def _compact(layout: str) -> Callable[[str], float | None]:

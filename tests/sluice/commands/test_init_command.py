@@ -134,6 +134,23 @@ def test_rows_without_a_user_are_users_of_their_own(key: str, tmp_path: Path) ->
     assert len(set(events)) == 120
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_header_in_the_middle_of_the_file_goes_to_quarantine_alone(ending: str, tmp_path: Path) -> None:
+    names = ["user_id", "item_id", "ts", "rating"]
+    rows = [[f"u{row % 40}", f"i{row % 9}", str(1_772_323_200 + 600 * row), f"{row * 7 % 5 + 1}.0"]
+            for row in range(2000)]
+    rows = [*rows[:1000], names, *rows[1000:]]
+    path = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        path.write_text("\n".join(map(",".join, [names, *rows])) + "\n")
+    else:
+        pq.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path)
+    found = write_config(path, tmp_path / "made.toml", None, False, console())
+    assert (found.label, found.roles["event_time"]) == ("rating >= 4", "event_time")
+    made, _ = jobs.run_features(load(tmp_path / "made.toml"), None, Artifacts(tmp_path / "out"), console())
+    assert (made.ingest.rows_in, made.ingest.quarantined) == (2001, 1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", UNLIKE, ids=lambda make: make.__name__)
 def test_the_configuration_of_each_unlike_file_runs(make, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_clicks_in_a_table_of_their_own_are_the_label(
     assert config.label.clicks is not None
     assert (config.label.expression, config.label.positives_only) == (None, False)
     assert (config.label.clicks.on, config.label.clicks.window) == (("shown_as",), window)
-    assert config.label.clicks.derive == {"event_time": "timestamp_seconds(CAST(clicked_at AS BIGINT))"}
+    assert config.label.clicks.derive == {"event_time": "timestamp_seconds(try_cast(clicked_at AS BIGINT))"}
     assert (config.log.position, found.label.rate, found.tables) == ("slot", 0.2, [])
     counters = [field for field in config.fields if field.kind == "counter"]
     assert min(length for field in counters for length in field.windows) == shortest

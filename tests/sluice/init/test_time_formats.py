@@ -3,6 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from pyspark.sql import SparkSession
 
 from sluice.init.time_formats import time_expression
 
@@ -20,7 +21,7 @@ from sluice.init.time_formats import time_expression
         (["20260105", "20251231"], "try_to_timestamp(CAST(x AS STRING), 'yyyyMMdd')"),
         (["14102100", "14103023"], "try_to_timestamp(CAST(x AS STRING), 'yyMMddHH')"),
         (["20260105103000"], "try_to_timestamp(CAST(x AS STRING), 'yyyyMMddHHmmss')"),
-        (["881250949", "891717742"], "timestamp_seconds(CAST(x AS BIGINT))"),
+        (["881250949", "891717742"], "timestamp_seconds(try_cast(x AS BIGINT))"),
         (["2017-11-07 9:30", "2017-11-07 19:30"], "try_to_timestamp(x, 'yyyy-M-d H:mm')"),
         (["11/7/2017 9:30 PM", "11/17/2017 9:30 AM"], "try_to_timestamp(x, 'M/d/yyyy h:mm a')"),
         (["11/7/17 9:30", "11/17/17 10:30"], "try_to_timestamp(x, 'M/d/yy H:mm')"),
@@ -29,11 +30,11 @@ from sluice.init.time_formats import time_expression
         (["07/Nov/2017:09:30:38 +0000", "08/Nov/2017:19:30:38 +0000"],
          "try_to_timestamp(x, 'd/MMM/yyyy:H:mm:ss Z')"),
         (["2019-10-01 00:00:00 UTC", "2019-10-02 10:00:00 UTC"], "try_to_timestamp(x)"),
-        (["1510046999.123", "1510047999.5"], "timestamp_millis(CAST(try_cast(x AS DOUBLE) * 1000 AS BIGINT))"),
-        (["1510046999123456", "1510047999123456"], "timestamp_micros(CAST(x AS BIGINT))"),
-        (["1767600000000", "1767700000000"], "timestamp_millis(CAST(x AS BIGINT))"),
+        (["1510046999.123", "1510047999.5"], "timestamp_millis(try_cast(try_cast(x AS DOUBLE) * 1000 AS BIGINT))"),
+        (["1510046999123456", "1510047999123456"], "timestamp_micros(try_cast(x AS BIGINT))"),
+        (["1767600000000", "1767700000000"], "timestamp_millis(try_cast(x AS BIGINT))"),
         (["1767600000000.0", "1767700000000.0"],
-         "timestamp_millis(CAST(CAST(try_cast(x AS DOUBLE) AS BIGINT) AS BIGINT))"),
+         "timestamp_millis(try_cast(try_cast(try_cast(x AS DOUBLE) AS BIGINT) AS BIGINT))"),
     ],
 )
 def test_each_way_of_writing_a_time_has_its_expression(values: list[str], expression: str) -> None:
@@ -91,3 +92,17 @@ def test_the_samples_own_reader_agrees(written: str) -> None:
     later = 10 * 86_400 if written.startswith("11/17") else 0
     assert found.read(written) == 1_510_047_000 + later
     assert found.clock
+
+
+@pytest.mark.parametrize("cells", [
+    ["881250949", "891717742"], ["1767600000000", "1767700000000"], ["1510046999123456", "1510047999123456"],
+    ["1510046999.5", "1510047999.25"], ["1767600000000.0", "1767700000000.0"],
+])
+def test_a_cell_that_is_no_time_is_missing_alone(cells: list[str], spark: SparkSession) -> None:
+    found = time_expression("x", "ts", [*cells * 40, "ts"], named=True)
+    assert found is not None
+    assert found.read("ts") is None
+    rows = [(cell,) for cell in (*cells, "ts", "", "N/A", "9" * 30)]
+    read = spark.createDataFrame(rows, "x string").selectExpr(f"unix_micros({found.expression}) AS t")
+    seconds = [None if row.t is None else row.t / 1e6 for row in read.collect()]
+    assert seconds == [*map(found.read, cells), None, None, None, None]
