@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 
 MOSTLY = 0.97
+LOOKED_AT = 2000  # different values, of those whose layout is to be found
 ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?( ?(Z|UTC|[+-]\d\d:?\d\d))?$")
 CLOCK = re.compile(r"(?P<gap>[ :]|, )(?P<hour>\d{1,2}):\d\d(?P<seconds>:\d\d)?(?P<millis>\.\d{3})?"
                    r"(?P<half> ?[AaPp][Mm])?(?P<zone> [+-]\d{4})?$")
@@ -95,8 +97,10 @@ def reader(layout: str) -> Callable[[str], float | None]:
 
 
 def _written(raw: str, name: str, known: Sequence[str]) -> Time | None:
-    """The layout that reads most of the values; where day and month may change places, the day comes first."""
-    shown = list(dict.fromkeys(known))[:2000]
+    """The layout that reads most of the values, of which some are looked at, taken evenly over all of them. Where day
+    and month may change places in each: the likelier order."""
+    distinct = list(dict.fromkeys(known))
+    shown = distinct[:: -(-len(distinct) // LOOKED_AT)]
     found = Counter(layout for value in shown[:50] for layout in _layouts(value, bool(TIME_NAME.search(name))))
     best, most = None, MOSTLY * len(shown)
     fits = {layout: sum(reader(layout)(value) is not None for value in shown) for layout in found}
@@ -105,10 +109,20 @@ def _written(raw: str, name: str, known: Sequence[str]) -> Time | None:
             best = layout
     if best is None:
         return None
-    other = _swapped(best)
-    unsure = other in fits and fits[other] == fits[best]
-    remark = " (day before month is a guess)" if unsure else ""
+    other, remark = _swapped(best), ""
+    if other in fits and fits[other] == fits[best]:
+        best = min((best, other), key=lambda layout: _oddity(layout, shown))
+        remark = f" ({'day before month' if best.startswith('d') else 'month before day'} is a guess)"
     return Time(f"try_to_timestamp({raw}, '{best}')", f"times written as {best}{remark}", reader(best), ":mm" in best)
+
+
+def _oddity(layout: str, shown: Sequence[str]) -> tuple[bool, bool, float]:
+    """Less is likelier: a month does not come first before a stop; logs are mostly in order of time, forward or back;
+    and else the reading of the shorter time."""
+    moments = [moment for moment in map(reader(layout), shown) if moment is not None]
+    later = sum(one <= other for one, other in pairwise(moments))
+    disorder = min(later, len(moments) - 1 - later)
+    return layout.startswith("M."), disorder > (1 - MOSTLY) * len(moments), max(moments) - min(moments)
 
 
 def _swapped(layout: str) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import SparkSession
@@ -47,6 +47,33 @@ def test_a_day_that_might_be_a_month_is_called_a_guess() -> None:
     found = time_expression("x", "when", ["01/02/2026", "03/04/2026"], named=True)
     assert found is not None
     assert "guess" in found.why
+
+
+def month_first(days: int) -> list[str]:
+    """Nine moments of each of so many days."""
+    return [f"{datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day, minutes=160 * part):%m/%d/%Y %H:%M}"
+            for day in range(days) for part in range(9)]
+
+
+def test_a_log_in_order_of_time_is_looked_at_as_a_whole() -> None:
+    start = datetime(2026, 2, 1, tzinfo=UTC)
+    minutes = [f"{start + timedelta(minutes=6 * part):%m/%d/%Y %H:%M}" for part in range(9000)]
+    found = time_expression("x", "when", minutes, named=True)
+    assert found is not None
+    assert (found.expression, "guess" in found.why) == ("try_to_timestamp(x, 'M/d/yyyy H:mm')", False)
+
+
+@pytest.mark.parametrize(("values", "layout"), [
+    (month_first(12), "M/d/yyyy H:mm"), (month_first(12)[::-1], "M/d/yyyy H:mm"),  # in order under one reading
+    ([value for part in range(9) for value in month_first(12)[part::9]][::-5], "M/d/yyyy H:mm"),  # twelve days
+    ([f"{value[3:6]}{value[:3]}{value[6:]}" for value in month_first(12)], "d/M/yyyy H:mm"),
+    (["01.02.2026", "01.03.2026", "01.04.2026"], "d.M.yyyy"),
+])
+def test_where_day_and_month_may_change_places_the_likelier_order_is_a_guess(values: list[str], layout: str) -> None:
+    found = time_expression("x", "when", values, named=True)
+    assert found is not None
+    first = "month before day" if layout.startswith("M") else "day before month"
+    assert (found.expression, f"{first} is a guess" in found.why) == (f"try_to_timestamp(x, '{layout}')", True)
 
 
 @pytest.mark.parametrize(
