@@ -29,7 +29,9 @@ MARKED_COMMA = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}([. '\u00a0\u202f]\d{
 LEADING_ZERO, SIGN = re.compile(r"[+-]?0\d"), re.compile(r"[.'%$€£¥]")
 NO_DIGIT, NO_DIGIT_OR_COMMA = "[^0-9.+-]", "[^0-9,+-]"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+$")
-RESERVED = ("day",)
+SQL_WORDS = frozenset(("all", "current_date", "current_time", "current_timestamp", "current_user", "distinct", "false",
+                       "localtimestamp", "not", "null", "session_user", "table", "true"))  # are no columns if bare
+RESERVED = SQL_WORDS | {"day"}
 MOSTLY = 0.97  # share of the values that must be of a type for the column to be
 LIST_SEPARATORS = ("|", ";", ",", " ")
 
@@ -108,7 +110,7 @@ def missing_mark(sample: TableSample) -> str | None:
 
 def quoted(name: str) -> str:
     """As Spark SQL names a column."""
-    return name if PLAIN.match(name) else f"`{name.replace('`', '``')}`"
+    return name if PLAIN.match(name) and name.lower() not in SQL_WORDS else f"`{name.replace('`', '``')}`"
 
 
 def _plain_names(names: list[str]) -> list[str]:

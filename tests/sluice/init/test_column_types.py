@@ -130,6 +130,15 @@ def test_names_become_plain_and_stay_different(tmp_path: Path) -> None:
     assert all(one.expression is not None for one in found.values())
 
 
+@pytest.mark.parametrize("name", ["table", "NOT", "all", "true", "null", "current_date", "select", "order", "case"])
+def test_a_column_that_is_called_as_sql_is_can_be_read(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    columns = {name: ["$1", "$20", "$3"], "other": ["a", "b", "c"]}
+    found = text_columns(tmp_path, **columns)[name]
+    assert found.expression is not None
+    row = spark.createDataFrame([("$5",)], f"`{name}` string").selectExpr(f"{found.expression} AS `{found.plain}`")
+    assert row.selectExpr(f"{found.plain} + 1 AS n").collect()[0].n == 6.0
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
