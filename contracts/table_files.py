@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
+SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
+
 
 def is_hidden(within: Path) -> bool:
     """Whether a file, by its path within the folder, is a mark or lies among what tools keep for themselves: _SUCCESS,
@@ -47,7 +49,8 @@ def _encodable(found: dict[str, Any]) -> dict[str, Any]:
 def as_engines_read(schema: pa.Schema) -> pa.Schema:
     """The same columns without metadata: of times in nanoseconds and of dictionaries (categories), which pandas writes
     and no engine or not every one reads, those in microseconds and the values, within lists, maps and structs too,
-    where milliseconds are not read either."""
+    where milliseconds are not read either; of unsigned numbers, which the embedded engine does not hash, the signed
+    ones that Apache Spark takes them for."""
     plain = of_other_types(schema, _plain)
     return pa.schema([before.remove_metadata() if _is_coarse(before.type) else field
                       for before, field in zip(schema, plain, strict=True)])
@@ -68,7 +71,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_dictionary(kind):
         return _within(kind.value_type, _plain)
-    return kind
+    return SIGNED.get(kind, kind)
 
 
 def _within(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from sluice.init.csv_dialect import MISSING
 from sluice.init.json_keys import json_keys
+from sluice.init.plain_names import plain_names, without_accents
 from sluice.init.table_sample import TableSample
 from sluice.init.time_formats import time_expression
 
@@ -77,7 +77,7 @@ class Column:
 
 def typed_columns(sample: TableSample) -> list[Column]:
     """In the sample's order; texts become what at least MOSTLY of them are."""
-    names = _plain_names(list(sample.columns))
+    names = plain_names(list(sample.columns), RESERVED)
     reading = Reading(missing_mark(sample), bool(sample.dialect and sample.dialect.header),
                       bool(sample.dialect and sample.dialect.separator == ";"))
     found: list[Column] = []
@@ -113,27 +113,10 @@ def quoted(name: str) -> str:
     return name if PLAIN.match(name) and name.lower() not in SQL_WORDS else f"`{name.replace('`', '``')}`"
 
 
-def _plain_names(names: list[str]) -> list[str]:
-    plain_names: list[str] = []
-    for name in names:
-        plain = re.sub(r"\W+", "_", _ascii(name), flags=re.ASCII).strip("_") or "column"
-        plain = plain if plain[0].isalpha() else f"c_{plain}"
-        plain = f"{plain}_" if plain.lower() in RESERVED else plain
-        while plain.lower() in {other.lower() for other in plain_names}:
-            plain += "_"
-        plain_names.append(plain)
-    return plain_names
-
-
-def _ascii(name: str) -> str:
-    """Letters without their accents."""
-    return unicodedata.normalize("NFKD", name.replace("ß", "ss")).encode("ascii", "ignore").decode()
-
-
 def _of_json(name: str, plain: str, parts: Mapping[str, list[str]], taken: set[str]) -> Iterator[Column]:
     """A column for each key that most objects have: its value as text, as from_json reads it."""
     for key, cells in parts.items():
-        wanted = re.sub(r"\W+", "_", f"{plain}_{_ascii(key)}", flags=re.ASCII)
+        wanted = re.sub(r"\W+", "_", f"{plain}_{without_accents(key)}", flags=re.ASCII)
         while wanted.lower() in taken:
             wanted += "_"
         taken.add(wanted.lower())
@@ -248,7 +231,10 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
         return Column(name, plain, "integer", values, copy, why=f"type {kind}", is_text=False)
     if types.is_floating(kind) or types.is_decimal(kind):
         values = [None if value is None or math.isnan(value) else value for value in values]
-        if _whole(values):
+        if _beyond_bigint(values, kind):
+            texts = [None if value is None else str(value) for value in values]
+            return Column(name, plain, "text", texts, f"CAST({quoted(name)} AS STRING)", why=f"type {kind}")
+        if _whole(values, kind):
             read = f"try_cast({quoted(name)} AS BIGINT)"
             time = _time_of_numbers(name, plain, values, read)
             if time is not None:
@@ -263,6 +249,10 @@ def _of_arrow(name: str, plain: str, values: list[Any], kind: pa.DataType | None
     if _is_string(kind):
         return _of_text(name, plain, ["" if value is None else value for value in values], Reading(None, True, False))
     if (types.is_list(kind) or types.is_large_list(kind)) and kind is not None:
+        if _without_fraction(kind.value_type):
+            lists = [value and [part if part is None else str(part) for part in value] for value in values]
+            read = f"CAST({quoted(name)} AS ARRAY<STRING>)"
+            return Column(name, plain, "list", lists, read, why=f"type {kind}", is_text=False)
         inner = _plain_inner(kind.value_type)
         return Column(name, plain, "list" if inner else "other", values, copy, why=f"type {kind}", is_text=False)
     return Column(name, plain, "other", values, None, why=f"type {kind}", is_text=False)
@@ -279,10 +269,19 @@ def _time_of_numbers(
                   moment=lambda value: time.read(write(value)), clock=time.clock)
 
 
-def _whole(values: list[Any]) -> bool:
+def _whole(values: list[Any], kind: pa.DataType | None) -> bool:
     """Numbers with a fraction by type alone, as data frames write whole ones with holes."""
-    known = [value for value in values if value is not None]
-    return bool(known) and all(abs(value) < 2**53 and value == int(value) for value in known)
+    known, most = [value for value in values if value is not None], 2**63 if _without_fraction(kind) else 2**53
+    return bool(known) and all(abs(value) < most and value == int(value) for value in known)
+
+
+def _beyond_bigint(values: list[Any], kind: pa.DataType | None) -> bool:
+    """Whether whole numbers are too large to be computed with, as hashes without a sign are."""
+    return _without_fraction(kind) and any(value is not None and abs(value) >= 2**63 for value in values)
+
+
+def _without_fraction(kind: pa.DataType | None) -> bool:
+    return kind is not None and pa.types.is_decimal(kind) and kind.scale == 0
 
 
 def _moment(value: Any) -> float | None:

@@ -55,6 +55,11 @@ def test_coarser_times_stay_but_within_lists(unit: str) -> None:
     assert found == pa.schema([("a", time), ("b", pa.list_(fine)), ("c", pa.struct([("d", fine)]))])
 
 
+def test_unsigned_numbers_are_signed_ones_that_hold_them() -> None:
+    found = as_engines_read(pa.schema([("a", pa.uint8()), ("b", pa.uint32()), ("c", pa.list_(pa.uint64()))]))
+    assert found == pa.schema([("a", pa.int16()), ("b", pa.int64()), ("c", pa.list_(pa.decimal128(20, 0)))])
+
+
 @pytest.mark.parametrize("within", [
     pa.list_, pa.large_list, lambda part: pa.list_(part, 2), lambda part: pa.map_(pa.string(), part),
     lambda part: pa.map_(part, pa.string()), lambda part: pa.struct([("a", part)]),

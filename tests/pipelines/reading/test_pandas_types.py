@@ -72,6 +72,18 @@ def test_nanoseconds_and_categories_are_read_as_microseconds_and_values_are(
 
 
 @pytest.mark.every_engine
+@pytest.mark.every_engine
+def test_unsigned_numbers_are_read_and_hashed(spark: SparkSession, held: ExitStack, tmp_path: Path) -> None:
+    path, kinds = tmp_path / "t.parquet", (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+    most = [2**bits - 1 for bits in (8, 16, 32, 64)]
+    columns = {str(kind): pa.array([value], kind) for kind, value in zip(kinds, most, strict=True)}
+    pq.write_table(pa.table(columns), path)
+    read = sources.read(spark, Source(path=str(path)), str(path), held)
+    row = read.selectExpr("*", "xxhash64(uint8, uint16, uint32, uint64) AS hashed").collect()[0]
+    assert [int(row[str(kind)]) for kind in kinds] == most
+    assert row.hashed is not None
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_times_of_every_unit_are_read(spark: SparkSession, held: ExitStack, tmp_path: Path, unit: str) -> None:
     """As pandas writes columns of datetime64[s] and [ms]."""

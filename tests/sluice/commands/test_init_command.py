@@ -134,6 +134,19 @@ def test_rows_without_a_user_are_users_of_their_own(key: str, tmp_path: Path) ->
     assert len(set(events)) == 120
 
 
+def test_a_log_of_unsigned_hashes_runs(tmp_path: Path) -> None:
+    rows, factor = range(2000), 11_400_714_819_323_198_485
+    columns = {"user_id": [row * 7 % 40 * factor % 2**64 for row in rows], "site": [row % 13 for row in rows],
+               "item_id": [row % 9 * factor % 2**64 for row in rows], "ts": [1_772_323_200 + 600 * row for row in rows],
+               "click": [row % 3 // 2 for row in rows]}
+    pq.write_table(pa.table({name: pa.array(of, pa.uint64()) for name, of in columns.items()}), tmp_path / "t.parquet")
+    write_config(tmp_path / "t.parquet", tmp_path / "made.toml", None, False, console())
+    made, _ = jobs.run_features(load(tmp_path / "made.toml"), None, Artifacts(tmp_path / "out"), console())
+    assert (made.ingest.rows_in, made.ingest.quarantined) == (2000, 0)
+    events = pq.read_table(tmp_path / "out" / "ingest" / "events")
+    assert set(events.column("_user").to_pylist()) == set(map(str, columns["user_id"]))
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_header_in_the_middle_of_the_file_goes_to_quarantine_alone(ending: str, tmp_path: Path) -> None:
     names = ["user_id", "item_id", "ts", "rating"]

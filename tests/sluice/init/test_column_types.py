@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from contracts.config.log import Source
+from pipelines.reading import sources
 from sluice.init.column_types import Column, missing_mark, typed_columns
 from sluice.init.table_sample import TableSample, read_sample
+
+
+@pytest.fixture
+def held() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
 
 
 def text_columns(tmp_path: Path, **cells: list[str]) -> dict[str, Column]:
@@ -137,6 +147,25 @@ def test_a_column_that_is_called_as_sql_is_can_be_read(name: str, spark: SparkSe
     assert found.expression is not None
     row = spark.createDataFrame([("$5",)], f"`{name}` string").selectExpr(f"{found.expression} AS `{found.plain}`")
     assert row.selectExpr(f"{found.plain} + 1 AS n").collect()[0].n == 6.0
+
+
+@pytest.mark.parametrize(("most", "kind", "expression"), [
+    (2**64 - 1, "text", "CAST(it AS STRING)"), (2**63 - 1, "integer", "try_cast(it AS BIGINT)")])
+def test_unsigned_numbers_are_text_where_they_are_too_large(
+    most: int, kind: str, expression: str, spark: SparkSession, held: ExitStack, tmp_path: Path
+) -> None:
+    values, path = [most, None, 7], tmp_path / "t.parquet"
+    table = pa.table({"it": pa.array(values, pa.uint64()), "all": pa.array([values] * 3, pa.list_(pa.uint64()))})
+    pq.write_table(table, path)
+    found, several = typed_columns(read_sample(path))
+    texts = [None if value is None else str(value) for value in values]
+    assert (found.type, found.expression) == (kind, expression)
+    assert found.values == (texts if kind == "text" else values)
+    assert (several.type, several.values[0]) == ("list", texts)
+    read = sources.read(spark, Source(path=str(path)), str(path), held)
+    rows = read.selectExpr(f"{found.expression} AS it", f"{several.expression} AS several").collect()
+    assert [row["it"] for row in rows] == found.values
+    assert rows[0].several == texts
 
 
 @pytest.mark.parametrize(
