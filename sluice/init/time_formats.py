@@ -13,6 +13,7 @@ from itertools import pairwise
 MOSTLY = 0.97
 LOOKED_AT = 2000  # different values, of those whose layout is to be found
 ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?( ?(Z|UTC|[+-]\d\d:?\d\d))?$")
+ZONE_AFTER_MINUTES = re.compile(r".{10}[ T]\d\d:\d\d ?[ZU+-]")
 CLOCK = re.compile(r"(?P<gap>[ :]|, )(?P<hour>\d{1,2}):\d\d(?P<seconds>:\d\d)?(?P<millis>\.\d{3})?"
                    r"(?P<half> ?[AaPp][Mm])?(?P<zone> [+-]\d{4})?$")
 MONTH = r"[A-Z][a-z]{2,8}"
@@ -55,7 +56,8 @@ def time_expression(raw: str, name: str, known: Sequence[str], named: bool) -> T
     if _mostly(WEEK.match, known):
         return Time(_monday(raw), "weeks of ISO 8601", _iso, False)
     if _mostly(ISO.match, known):
-        return Time(f"try_to_timestamp({raw})", "times in ISO 8601", _iso, any(":" in value for value in known))
+        return Time(f"try_to_timestamp({_with_seconds(raw, known)})", "times in ISO 8601", _iso,
+                    any(":" in value for value in known))
     if bool(TIME_NAME.search(name)) and _mostly(PLAIN_FRACTION.match, known):
         return Time(f"timestamp_millis(try_cast(try_cast({raw} AS DOUBLE) * 1000 AS BIGINT))",
                     "seconds since 1970 with a fraction",
@@ -69,6 +71,13 @@ def _monday(raw: str) -> str:
     week = f"try_cast(regexp_extract({raw}, 'W([0-9]{{2}})', 1) AS INT)"
     day = f"coalesce(try_cast(regexp_extract({raw}, 'W[0-9]{{2}}-?([1-7])', 1) AS INT), 1)"
     return f"CAST(date_add({fourth}, 7 * ({week} - 1) - weekday({fourth}) + {day} - 1) AS TIMESTAMP)"
+
+
+def _with_seconds(raw: str, known: Sequence[str]) -> str:
+    """The embedded engine reads no zone behind minutes, as Java writes times whose seconds are 0."""
+    if not any(map(ZONE_AFTER_MINUTES.match, known)):
+        return raw
+    return f"regexp_replace({raw}, '([ T][0-9]{{2}}:[0-9]{{2}})( ?[ZU+-])', '$1:00$2')"
 
 
 def _mostly(holds: Callable[[str], object], known: Sequence[str]) -> bool:

@@ -121,6 +121,16 @@ def test_the_samples_own_reader_agrees(written: str) -> None:
     assert found.clock
 
 
+def test_a_zone_behind_minutes_is_read_as_one_behind_seconds_is(spark: SparkSession) -> None:
+    cells = ["2026-01-05T10:30Z", "2026-01-05T10:30:05Z", "2026-01-05 10:30+01:00", "2026-01-05T10:30:05.5-0230",
+             "2026-01-05 10:30 UTC", "2026-01-05T10:30", "2026-01-05", "2026-01-05T10:30+0100"]
+    found = time_expression("x", "ts", cells, named=True)
+    assert found is not None
+    rows = [(cell,) for cell in (*cells, "ts")]
+    read = spark.createDataFrame(rows, "x string").selectExpr(f"unix_micros({found.expression}) AS t").collect()
+    assert [None if row.t is None else row.t / 1e6 for row in read] == [*map(found.read, cells), None]
+
+
 @pytest.mark.parametrize("cells", [
     ["881250949", "891717742"], ["1767600000000", "1767700000000"], ["1510046999123456", "1510047999123456"],
     ["1510046999.5", "1510047999.25"], ["1767600000000.0", "1767700000000.0"],
