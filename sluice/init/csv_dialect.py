@@ -20,6 +20,7 @@ DECIMAL_COMMA = re.compile(r"[+-]?[\d. ]*,\d+ ?[€%]?$")
 MISSING = ("", "?", "NA", "N/A", "NULL", "null", "None", "nan", "NaN", "\\N", "-")
 SNIFFED, ALIKE = 400, 0.99  # lines; of them are cut into as many cells
 UTF_8 = "utf-8-sig"
+ESCAPE = re.compile(r'\\(["\\])')
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,13 @@ class Dialect:
 
     def rows(self, piece: bytes, first: bool) -> list[list[str]]:
         """The rows of a piece of the file, without the header in its first piece; blank lines are none."""
-        rows = _split(piece.decode(self.encoding, errors="replace"), self.separator)
+        rows = _split(piece.decode(self.encoding, errors="replace"), self.separator, not self.doubled_quotes)
         return rows[1:] if first and self.header else rows
 
     def first_names(self, piece: bytes) -> list[str]:
         """Of a file's columns: its header in lower case, or c0, c1, ... where there is none."""
-        first = next(iter(_split(piece.decode(self.encoding, errors="replace"), self.separator)), [])
+        text = piece.decode(self.encoding, errors="replace")
+        first = next(iter(_split(text, self.separator, not self.doubled_quotes)), [])
         return [cell.strip().lower() if self.header else f"c{place}" for place, cell in enumerate(first)]
 
     def options(self, missing: str | None) -> dict[str, str]:
@@ -71,8 +73,7 @@ def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
     Raises DataError when no separator cuts the lines into equally many columns, or a quote is not closed."""
     encoding = next((found for one in (piece, *others) if (found := _encoding(one)) != UTF_8), UTF_8)
     text = piece.decode(encoding, errors="replace")
-    separator = _separator(text, path)
-    rows = _split(text, separator)
+    separator, escaped, rows = _reading(text, path)
     _check_first(rows, path)
     _check_closed(rows, text, separator, path)
     header = _is_header(rows[0], rows[1 : SNIFFED + 1])
@@ -82,9 +83,34 @@ def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
     blanks = sum(cell != cell.strip() for cell in cells) > 0.3 * len(cells)
     padded = separator != " " and (blanks or text.count(f"{separator} ") > 0.3 * text.count(separator))
     several_lines = any("\n" in cell for row in rows for cell in row)
-    doubled = '""' in text or (several_lines and '\\"' not in text)  # RFC 4180, as what writes such cells does
-    doubled |= _ends_in_backslash(rows, text, separator)
+    doubled = not escaped and (_doubles_quotes(text, separator) or _ends_in_backslash(rows, text, separator)
+                               or (several_lines and '\\"' not in text))  # RFC 4180, as what writes such cells does
     return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, doubled, several_lines)
+
+
+def _reading(text: str, path: Path) -> tuple[str, bool, list[list[str]]]:
+    """The separator, whether quotes have a backslash before them, and the rows: of those readings by which most rows
+    are alike. Raises DataError where there is none."""
+    readings = []
+    for escaped in (False, True) if '\\"' in text else (False,):
+        separator = _separator(text, escaped)
+        if separator:
+            rows = _split(text, separator, escaped)
+            alike = Counter(map(len, rows)).most_common(1)[0][1] / len(rows)
+            within = escaped and re.search(rf'\\"(?!"| *({re.escape(separator)}|[\r\n]|\Z))', text) is not None
+            readings.append((alike, within, separator, escaped, rows))
+    if not readings:
+        raise DataError(
+            f"{path} has one column, or none of the separators {' '.join(map(repr, SEPARATORS))} cuts its lines into "
+            "equally many columns; a table needs a label and at least one field"
+        )
+    return max(readings, key=lambda reading: reading[:2])[2:]
+
+
+def _doubles_quotes(text: str, separator: str) -> bool:
+    """Whether quotes are, within a cell; two alone are an empty one."""
+    by = re.escape(separator)
+    return '""' in re.sub(rf'(?:^|(?<={by})|(?<=\n)) *"" *(?={by}|[\r\n]|\Z)', "", text)
 
 
 def _ends_in_backslash(rows: Sequence[list[str]], text: str, separator: str) -> bool:
@@ -120,33 +146,40 @@ def _encoding(piece: bytes) -> str:
     return UTF_8
 
 
-def _split(text: str, separator: str) -> list[list[str]]:
-    """Cells of every line that is not blank. Quotes are read as Spark reads them; a long separator knows none."""
+def _split(text: str, separator: str, escaped: bool) -> list[list[str]]:
+    """Cells of every line that is not blank. Quotes are read as Spark reads them, those with a backslash before them
+    where that is how they are `escaped`; a long separator knows none."""
     if len(separator) > 1:
         return [line.split(separator) for line in re.split("\r\n|\r|\n", text) if line.strip()]
     spaced = separator not in (" ", "\t")
+    text = _unescaped(text, separator) if escaped and "\\" in text else text
     return [row for row in csv.reader(StringIO(text, newline=""), delimiter=separator, skipinitialspace=spaced)
             if any(cell.strip() for cell in row)]
 
 
-def _separator(text: str, path: Path) -> str:
+def _unescaped(text: str, separator: str) -> str:
+    """The same with doubled quotes. A backslash is an escape inside quotes alone, before a quote or another."""
+    by = re.escape(separator)
+    cell = rf'((?:^|[\r\n]|{by}) *")((?:[^"\\]|\\.)*+)(?=" *(?:{by}|[\r\n]|\Z))'
+    return re.sub(cell, lambda found: found[1] + ESCAPE.sub(_as_doubled, found[2]), text, flags=re.DOTALL)
+
+
+def _as_doubled(found: re.Match[str]) -> str:
+    return '""' if found[1] == '"' else found[1]
+
+
+def _separator(text: str, escaped: bool) -> str:
     """The one that cuts nearly all lines, the first among them, into equally many columns, and into most; one that
-    leaves the first line out where none does, and blanks where nothing else cuts.
+    leaves the first line out where none does, and blanks where nothing else cuts; "" where nothing does.
 
     A semicolon comes before a comma that is decimal wherever it stands within its cells, and before one that cuts into
     no more columns."""
     start = "".join(islice(StringIO(text, newline=""), SNIFFED))
-    cuts = {separator: rows for separator in SEPARATORS if (rows := _split(start, separator)) and _width(rows) > 1}
+    cuts = {separator: rows for separator in SEPARATORS
+            if (rows := _split(start, separator, escaped)) and _width(rows) > 1}
     widths = {separator: _width(rows) for separator, rows in cuts.items()}
     best = max(cuts, key=lambda one: (one != " ", len(cuts[one][0]) == widths[one], widths[one]), default="")
-    if best == "," and ";" in cuts and _parts(cuts[";"], widths[","]):
-        best = ";"
-    if not best:
-        raise DataError(
-            f"{path} has one column, or none of the separators {' '.join(map(repr, SEPARATORS))} cuts its lines into "
-            "equally many columns; a table needs a label and at least one field"
-        )
-    return best
+    return ";" if best == "," and ";" in cuts and _parts(cuts[";"], widths[","]) else best
 
 
 def _width(rows: Sequence[list[str]]) -> int:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from contracts.config.log import Source
 from contracts.errors import DataError
+from pipelines.reading import sources
 from sluice.init.csv_dialect import sniff
 
 ROWS = [["12", "red", "3.5"], ["40", "blue", "1"], ["7", "red", ""]]
@@ -63,6 +67,30 @@ def test_a_backslash_may_be_the_last_of_a_cell() -> None:
     plain = b'path,size\n' + b'"c:\\",1\n"d:\\",2\n' * 9
     assert sniff(plain, Path("t")).options(None)["escape"] == '"'
     assert sniff(plain, Path("t")).rows(plain, first=True)[0] == ["c:\\", "1"]
+
+
+@pytest.mark.parametrize("cell", [r'"A \"big\" deal, 3"', r'"deal \"5\""', r'"5\", \"6\""', r'"\"a\""', r'"a\\"'])
+def test_quotes_may_have_a_backslash_before_them(cell: str, spark: SparkSession, tmp_path: Path) -> None:
+    lines = [f'{cell},{row},"",x\\N' if row % 3 else f'plain,{row},"y\\d","z"' for row in range(90)]
+    table = "\n".join(["title,size,empty,last", *lines, '"say \\"no\\"",1,"",']).encode()
+    found = sniff(table, Path("t"))
+    assert (found.separator, "escape" in found.options(None)) == (",", False)
+    said = cell[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    assert found.rows(table, first=True)[:2] == [["plain", "0", "y\\d", "z"], [said, "1", "", "x\\N"]]
+    path = tmp_path / "t.csv"
+    path.write_bytes(table)
+    with ExitStack() as held:
+        source = Source(path=str(path), format="csv", options=found.options(None))
+        read = sources.read(spark, source, str(path), held).select(*found.names).collect()
+    assert sorted([value or "" for value in row] for row in read) == sorted(found.rows(table, first=True))
+
+
+@pytest.mark.parametrize(("cells", "doubled"), [
+    ('"x","","y"', False), ('"", "" ,1', False), ('"x","a ""b""",1', True), ('"""x""",1', True),
+    (r'"{""a"": ""b\""c""}",1', True)])
+def test_quotes_are_doubled_within_cells_alone(cells: str, doubled: bool) -> None:
+    found = sniff(f"{cells}\n".encode() * 20, Path("t"))
+    assert found.doubled_quotes == doubled
 
 
 def test_a_quote_that_is_not_closed_is_named_with_its_line() -> None:
