@@ -95,7 +95,8 @@ def _judge(task: TuningTask, searched: Study, text: str, died: list[int]) -> Tun
     if winner is None or configured is None:
         raise SluiceError(_nothing_ended(task, searched, died))
     unseen = objective.half(task.out, task.spec, 1)
-    ours, theirs = (load_array(objective.logits_file(task.folder, trial.number)) for trial in (winner, configured))
+    ours, theirs = (load_array(objective.logits_file(task.folder, task.study, trial.number))
+                    for trial in (winner, configured))
     gained = gain(unseen, ours, theirs, train.monitor, task.seed)
     adopted = gained.value > gained.standard_error
     best, before = figures(winner, task), figures(configured, task)

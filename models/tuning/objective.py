@@ -34,7 +34,7 @@ from models.tuning import search_space
 from models.tuning.search_space import Space
 from models.tuning.study import CONFIGURED, ERROR, best
 
-LOGITS = "logits"  # folder of half 1's logits, a file per trial
+LOGITS = "logits"  # folder of half 1's logits, a folder per study with a file per trial
 
 
 class TuningTask(NamedTuple):
@@ -63,8 +63,9 @@ def half(out: Artifacts, spec: FeatureSpec, number: int) -> ValidationHalf:
     return ValidationHalf(out.examples("validation"), spec, number)
 
 
-def logits_file(folder: Path, trial: int) -> Path:
-    return folder / LOGITS / f"{trial}.npy"
+def logits_file(folder: Path, study: str, trial: int) -> Path:
+    """Every study numbers its trials from 0."""
+    return folder / LOGITS / study / f"{trial}.npy"
 
 
 def check_windows(out: Artifacts, spec: FeatureSpec) -> int:
@@ -107,7 +108,7 @@ class Objective:
         leader = best(trial.study)
         if CONFIGURED in trial.user_attrs or leader is None or watch.best >= (leader.value or 0.0):
             shown = fitting.predict(network, self._unseen) + position_logit(self._unseen, fit.position_bias)
-            save_array(logits_file(task.folder, trial.number), shown.astype(np.float32))
+            save_array(logits_file(task.folder, task.study, trial.number), shown.astype(np.float32))
         return watch.best
 
     def _check_time(self) -> None:

@@ -27,6 +27,7 @@ DATA_BASE, LOCK, ASKING = "study.db", ".lock", ".asking"
 CONFIGURED, ERROR, TRACKED = "configured", "error", "tracked"  # attributes of trials, and of the study
 SEEN = ("train", "validation")  # the windows that a search reads
 LOCKED_SECONDS = 120  # that one process waits for another to write
+LAYOUT = 2  # of what is kept beside the study; one of another layout is not gone on with
 STARTUP, WARMUP = 4, 1  # trials that nothing prunes; epochs of every other
 
 
@@ -50,7 +51,7 @@ def digest(config: Config, out: Artifacts, spec: FeatureSpec, seed: int, spaces:
                    if path.suffix in (".parquet", ".safetensors"))
     files = [(path.relative_to(out.out).as_posix(), bundle.digest(path)) for path in paths]
     settings = config.train.model_dump(mode="json", exclude={"models", "ranker", "warm_start"})
-    parts = [settings, config.features.negative_rate, spec.model_dump(mode="json"), seed, spaces, files]
+    parts = [settings, config.features.negative_rate, spec.model_dump(mode="json"), seed, spaces, files, LAYOUT]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

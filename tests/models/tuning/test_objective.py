@@ -28,9 +28,18 @@ def test_a_trial_scores_its_best_epoch_and_keeps_the_logits_of_the_other_half(ma
     assert trial.state == TrialState.COMPLETE
     assert trial.params["learning_rate"] == 1e-6
     assert trial.value == max(trial.intermediate_values.values())
-    logits = load_array(objective.logits_file(task.folder, 0))
+    logits = load_array(objective.logits_file(task.folder, task.study, 0))
     assert logits.shape == (half(task.out, task.spec, 1).rows,)
     assert np.isfinite(logits).all()
+
+
+def test_another_study_in_the_folder_leaves_the_logits_of_the_first(make_task: MakeTask) -> None:
+    task = make_task()
+    run(task)
+    before = np.array(load_array(objective.logits_file(task.folder, task.study, 0)))
+    run(task._replace(study="another", seed=4))
+    assert objective.logits_file(task.folder, "another", 0).exists()
+    np.testing.assert_array_equal(load_array(objective.logits_file(task.folder, task.study, 0)), before)
 
 
 def test_of_two_that_are_level_both_logits_are_kept(make_task: MakeTask, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +50,7 @@ def test_of_two_that_are_level_both_logits_are_kept(make_task: MakeTask, monkeyp
     level = [trial.number for trial in trials if trial.value == trials[0].value]
     assert level[0] == 0
     assert len(level) > 1
-    assert all(objective.logits_file(task.folder, number).exists() for number in level)
+    assert all(objective.logits_file(task.folder, task.study, number).exists() for number in level)
 
 
 def test_halves_share_no_user(make_task: MakeTask) -> None:
