@@ -129,18 +129,19 @@ ROOMS = {
     "serving.workers": "access balancer server",
     "sluice": "commands report",
     "sluice.airflow_demo": "demo forked release report run",
-    "sluice.commands": "demo engines fresh_demo init out_folder release report run",
+    "sluice.commands": "demo engines fresh_demo init out_folder release report run table_samples",
     "sluice.demo": "out_folder report run",
     "sluice.dev": "sluice",
     "sluice.engines": "airflow_demo",
     "sluice.forked": "",
     "sluice.fresh_demo": "demo report run",
-    "sluice.init": "",
+    "sluice.init": "table_samples",
     "sluice.out_folder": "",
     "sluice.release": "",
     "sluice.report": "",
     "sluice.run": "release report",
     "sluice.stack": "",
+    "sluice.table_samples": "",
 }
 LAYERS = [layer for layer in MAY_IMPORT if (ROOT / layer).is_dir()]
 

@@ -16,8 +16,8 @@ from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
 from sluice.init.side_tables import passed_over, tables_beside
-from sluice.init.table_sample import TableSample, partitions, read_sample
 from sluice.init.text_numbers import as_numbers
+from sluice.table_samples.table_sample import TableSample, partitions, read_sample
 
 FEWEST_ROWS, FEWEST_POSITIVES = 100, 10
 PARTITION = "the folder's partitions, which its files do not hold; write it into them where it says more"

@@ -14,11 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from sluice.init.csv_dialect import MISSING
-from sluice.init.json_keys import json_keys
 from sluice.init.plain_names import plain_names, without_accents
-from sluice.init.table_sample import TableSample
 from sluice.init.time_formats import time_expression
+from sluice.table_samples.csv_dialect import MISSING
+from sluice.table_samples.json_keys import json_keys
+from sluice.table_samples.table_sample import TableSample
 
 Type = Literal["integer", "number", "boolean", "text", "time", "list", "other"]
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")

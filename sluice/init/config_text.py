@@ -10,8 +10,8 @@ from sluice.init.history_text import free_name, history_text
 from sluice.init.label_guess import Clicks
 from sluice.init.role_guess import Guess
 from sluice.init.side_tables import SideTable
-from sluice.init.table_sample import TableSample
 from sluice.init.table_text import comment, derived, section, source, text_value
+from sluice.table_samples.table_sample import TableSample
 
 BINS = (10, 100)
 

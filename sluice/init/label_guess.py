@@ -16,7 +16,7 @@ from typing import Any, Literal
 from contracts.config.log import Log
 from contracts.errors import DataError
 from sluice.init.column_types import Column, missing, quoted
-from sluice.init.table_sample import TableSample
+from sluice.table_samples.table_sample import TableSample
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
                    r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|"

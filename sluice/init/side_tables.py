@@ -18,8 +18,8 @@ from contracts.errors import DataError
 from sluice.init.column_types import Column, quoted, typed_columns
 from sluice.init.field_guess import GuessedField, Roles, fields_of, useless
 from sluice.init.label_guess import Clicks
-from sluice.init.table_sample import NO_TABLES, WHOLE_BYTES, TableSample, read_sample
 from sluice.init.time_formats import UNNAMED
+from sluice.table_samples.table_sample import NO_TABLES, WHOLE_BYTES, TableSample, read_sample
 
 Side = Literal["user", "item"]
 MOST_FILES, GLANCE = 30, 2000  # GLANCE: rows that tell whether a file is worth reading

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sluice.init.column_types import Column, missing_mark, quoted
 from sluice.init.field_guess import GuessedField
-from sluice.init.table_sample import TableSample
+from sluice.table_samples.table_sample import TableSample
 
 WIDTH = 116
 

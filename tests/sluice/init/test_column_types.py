@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from contracts.config.log import Source
 from pipelines.reading import sources
 from sluice.init.column_types import Column, missing_mark, typed_columns
-from sluice.init.table_sample import TableSample, read_sample
+from sluice.table_samples.table_sample import TableSample, read_sample
 
 
 @pytest.fixture

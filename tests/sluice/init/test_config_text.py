@@ -9,8 +9,8 @@ from contracts.config.config import Config, parse
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import guess
-from sluice.init.table_sample import read_sample
 from sluice.init.table_text import WIDTH
+from sluice.table_samples.table_sample import read_sample
 from tests.sluice.unlike_files import dates_as_text, lists, no_header, odd_separator
 
 

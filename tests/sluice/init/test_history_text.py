@@ -8,7 +8,7 @@ from contracts.config.config import Config, parse
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import guess
-from sluice.init.table_sample import read_sample
+from sluice.table_samples.table_sample import read_sample
 
 NAMES = "user_id,item_id,shelf,shown_at,clicked"
 DAY = 86_400

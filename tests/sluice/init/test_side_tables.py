@@ -13,7 +13,7 @@ from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import Guess, guess
 from sluice.init.side_tables import GLANCE, MOST_FILES, passed_over, tables_beside
-from sluice.init.table_sample import WHOLE_BYTES, read_sample
+from sluice.table_samples.table_sample import WHOLE_BYTES, read_sample
 
 RANDOM = np.random.default_rng(0)
 USERS, ITEMS, ROWS = 60, 90, 3000

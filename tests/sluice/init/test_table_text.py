@@ -5,8 +5,8 @@ from pathlib import Path
 
 from sluice.init.column_types import typed_columns
 from sluice.init.field_guess import GuessedField
-from sluice.init.table_sample import read_sample
 from sluice.init.table_text import WIDTH, comment, derived, section, source, text_value
+from sluice.table_samples.table_sample import read_sample
 
 
 def test_a_source_says_how_its_text_is_read(tmp_path: Path) -> None:

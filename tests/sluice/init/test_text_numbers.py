@@ -11,8 +11,8 @@ from contracts.config.config import parse
 from sluice.init.column_types import typed_columns
 from sluice.init.config_text import config_text
 from sluice.init.role_guess import guess
-from sluice.init.table_sample import read_sample
 from sluice.init.text_numbers import as_numbers
+from sluice.table_samples.table_sample import read_sample
 
 
 def test_label_bid_and_position_of_text_are_derived_as_numbers(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from contracts.errors import DataError
 from contracts.table_files import as_engines_read, is_hidden
-from sluice.init.csv_dialect import Dialect, sniff
-from sluice.init.json_lines import json_columns
+from sluice.table_samples.csv_dialect import Dialect, sniff
+from sluice.table_samples.json_lines import json_columns
 
 TEXT_BYTES, GROUPS, ROWS, WHOLE_BYTES = 1 << 20, 3, 20_000, 64 << 20
 MOST_KEPT = 8  # pieces of a compressed file, of which one is from its middle

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from contracts.errors import DataError
-from sluice.init.json_lines import json_columns
+from sluice.table_samples.json_lines import json_columns
 
 
 def test_keys_are_columns_and_a_key_of_several_types_is_text() -> None:

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.errors import DataError
-from sluice.init import table_sample
-from sluice.init.table_sample import partitions, read_sample
+from sluice.table_samples import table_sample
+from sluice.table_samples.table_sample import partitions, read_sample
 
 
 def test_a_small_file_is_read_whole(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from sluice.init.json_keys import json_keys
+from sluice.table_samples.json_keys import json_keys
 
 
 def test_plain_keys_become_texts_and_nested_ones_are_left() -> None:

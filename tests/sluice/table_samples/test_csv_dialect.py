@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from contracts.config.log import Source
 from contracts.errors import DataError
 from pipelines.reading import sources
-from sluice.init.csv_dialect import sniff
+from sluice.table_samples.csv_dialect import sniff
 
 ROWS = [["12", "red", "3.5"], ["40", "blue", "1"], ["7", "red", ""]]
 
