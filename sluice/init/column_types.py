@@ -14,24 +14,20 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
-from sluice.init.plain_names import plain_names, without_accents
+from sluice.init.plain_names import plain_names, quoted, without_accents
 from sluice.init.time_formats import time_expression
 from sluice.table_samples.csv_dialect import MISSING
 from sluice.table_samples.json_keys import json_keys
 from sluice.table_samples.table_sample import TableSample
 
 Type = Literal["integer", "number", "boolean", "text", "time", "list", "other"]
-PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")
 INTEGER, DECIMAL = re.compile(r"[+-]?\d+$"), re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 WHOLE = re.compile(r"[+-]?\d+(\.0*)?$")
 MARKED = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}(,\d{3})+|\d+)(\.\d+)? ?[%€$£¥]?$")
 MARKED_COMMA = re.compile(r"[-+]?[$€£¥]? ?[-+]?(\d{1,3}([. '\u00a0\u202f]\d{3})+|\d+)(,\d+)? ?[%€$£¥]?$")
 LEADING_ZERO, SIGN = re.compile(r"[+-]?0\d"), re.compile(r"[.'%$€£¥]")
-NO_DIGIT, NO_DIGIT_OR_COMMA = "[^0-9.+-]", "[^0-9,+-]"
+NO_DIGIT, NO_DIGIT_OR_COMMA, POINT = "[^0-9.+-]", "[^0-9,+-]", "[.]0*$"
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+$")
-SQL_WORDS = frozenset(("all", "current_date", "current_time", "current_timestamp", "current_user", "distinct", "false",
-                       "localtimestamp", "not", "null", "session_user", "table", "true"))  # are no columns if bare
-RESERVED = SQL_WORDS | {"day"}
 MOSTLY = 0.97  # share of the values that must be of a type for the column to be
 LIST_SEPARATORS = ("|", ";", ",", " ")
 
@@ -65,6 +61,13 @@ class Column:
     moment: Callable[[str], float | None] | None = None  # seconds since 1970 of a value, of a time
     clock: bool = False  # a time that tells hours
     inside: str | None = None  # the column of the file, where this is a part of it
+    pointed: bool = False  # text of whole numbers, some of them as 78.0, which as keys are 78
+
+    @property
+    def key(self) -> str:
+        """SQL of its values as keys."""
+        read = self.expression or quoted(self.name)
+        return f"regexp_replace({read}, '{POINT}', '')" if self.pointed else read
 
     @property
     def known(self) -> list[Any]:
@@ -77,7 +80,7 @@ class Column:
 
 def typed_columns(sample: TableSample) -> list[Column]:
     """In the sample's order; texts become what at least MOSTLY of them are."""
-    names = plain_names(list(sample.columns), RESERVED)
+    names = plain_names(list(sample.columns))
     reading = Reading(missing_mark(sample), bool(sample.dialect and sample.dialect.header),
                       bool(sample.dialect and sample.dialect.separator == ";"))
     found: list[Column] = []
@@ -106,11 +109,6 @@ def missing_mark(sample: TableSample) -> str | None:
         return None
     marks = Counter(cell for cells in sample.columns.values() for cell in cells if cell.strip() in MISSING[1:])
     return marks.most_common(1)[0][0].strip() if marks else None
-
-
-def quoted(name: str) -> str:
-    """As Spark SQL names a column."""
-    return name if PLAIN.match(name) and name.lower() not in SQL_WORDS else f"`{name.replace('`', '``')}`"
 
 
 def _of_json(name: str, plain: str, parts: Mapping[str, list[str]], taken: set[str]) -> Iterator[Column]:
@@ -186,11 +184,11 @@ def _numeric(column: Column, numbers: list[str]) -> Column:
     whole = all(WHOLE.match(cell) for cell in numbers)
     values = [None if cell is None or not DECIMAL.match(cell) else int(cell.split(".")[0]) if whole else float(cell)
               for cell in column.values]
-    as_it_is = copied and not with_others and not (whole and any("." in cell for cell in numbers))  # 78.0 is 78
-    read = (column.expression if as_it_is else f"try_cast(regexp_replace({raw}, '[.]0*$', '') AS BIGINT)" if whole
-            else f"try_cast({raw} AS DOUBLE)")
+    read = (column.expression if copied and not with_others
+            else f"try_cast(regexp_replace({raw}, '{POINT}', '') AS BIGINT)" if whole else f"try_cast({raw} AS DOUBLE)")
     why = "numbers, a few other texts count as missing" if with_others else "whole numbers" if whole else "numbers"
-    return Column(column.name, column.plain, "integer" if whole else "number", values, read, why=why)
+    return Column(column.name, column.plain, "integer" if whole else "number", values, read, why=why,
+                  pointed=whole and read == column.expression and any("." in cell for cell in numbers))
 
 
 def _list_of_text(column: Column) -> Column | None:

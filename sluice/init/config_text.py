@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sluice.init.column_types import Column, quoted
+from sluice.init.column_types import Column
 from sluice.init.field_guess import GuessedField
 from sluice.init.history_text import free_name, history_text
 from sluice.init.label_guess import Clicks
+from sluice.init.plain_names import quoted
 from sluice.init.role_guess import Guess
 from sluice.init.side_tables import SideTable
 from sluice.init.table_text import comment, derived, section, source, text_value
@@ -75,7 +76,8 @@ def _derived(guess: Guess, parquet: bool) -> Iterator[tuple[str, str]]:
         yield moment, guess.time.expression or quoted(guess.time.name)
         for name, function in _clock(guess):
             yield name, f"{function}({moment})"
-    yield from derived(guess.columns, guess.fields, used, parquet)
+    numbers = guess.label.columns | {column.plain for column in (guess.position, guess.bid) if column is not None}
+    yield from derived(guess.columns, guess.fields, used, parquet, numbers)
 
 
 def _label(guess: Guess) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from contracts.config.section import Kind, Side
-from sluice.init.column_types import Column, missing, quoted
+from sluice.init.column_types import Column, missing
 from sluice.init.label_guess import NAMES as OUTCOME
+from sluice.init.plain_names import quoted
 from sluice.init.whole_numbers import judge
 
 IDENTIFIER = re.compile(r"(^|_)(id|key|code|zip|postcode|no|number)$|[a-z0-9](Id|ID|Key|Code|No)$")

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from contracts.config.log import Log
 from contracts.errors import DataError
-from sluice.init.column_types import Column, missing, quoted
+from sluice.init.column_types import Column, missing
+from sluice.init.plain_names import quoted
 from sluice.table_samples.table_sample import TableSample
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"

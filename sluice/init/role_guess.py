@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from contracts.errors import DataError
-from sluice.init.column_types import Column, missing, quoted
+from sluice.init.column_types import Column, missing
 from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of, follows
 from sluice.init.label_guess import Label, guess_label, is_rating
+from sluice.init.plain_names import quoted
 from sluice.init.side_tables import (
     Beside,
     Side,
@@ -119,10 +120,10 @@ def _with_strangers(
         return None
     notes["user_id"] += ": each such row is taken as a user of its own, whom nothing is known of"
     marks = [_text(column) for column in (item, time) if column is not None]
-    read = f"CAST({user.expression or quoted(user.name)} AS STRING)"
+    read = f"CAST({user.key} AS STRING)"
     return dataclasses.replace(
         user, type="text", values=[None if value is None else str(value) for value in user.values], is_text=True,
-        expression=f"coalesce(nullif({read}, ''), concat_ws('/', 'unknown', {', '.join(marks)}))")
+        pointed=False, expression=f"coalesce(nullif({read}, ''), concat_ws('/', 'unknown', {', '.join(marks)}))")
 
 
 def _text(column: Column) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sluice.init.column_types import Column, missing_mark, quoted
+from sluice.init.column_types import Column, missing_mark
 from sluice.init.field_guess import GuessedField
+from sluice.init.plain_names import quoted
 from sluice.table_samples.table_sample import TableSample
 
 WIDTH = 116
@@ -63,16 +64,19 @@ def _as_it_is(column: Column) -> bool:
 
 
 def derived(
-    columns: Sequence[Column], fields: Iterable[GuessedField], used: frozenset[str], parquet: bool
+    columns: Sequence[Column], fields: Iterable[GuessedField], used: frozenset[str], parquet: bool,
+    numbers: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, str]]:
     """(column, SQL) of every column that is read otherwise than it stands, and of those that fields have of their own;
-    `used` are columns that something besides the fields reads."""
+    `used` are columns that something besides the fields reads, `numbers` those of them that are no keys."""
     fields = list(fields)
     plain = {field.column.plain for field in fields if field.derive is None} | used
     numeric = {field.column.plain for field in fields if field.kind == "numeric" and field.derive is None}
     for column in columns:
         if parquet and column.plain in numeric and column.is_text and _as_it_is(column):
             yield column.plain, f"try_cast({quoted(column.name)} AS DOUBLE)"
+        elif column.pointed and column.plain in plain - numeric - numbers:
+            yield column.plain, column.key
         elif column.expression is not None and column.type != "time" and column.plain in plain:
             yield column.plain, column.expression
     yield from ((field.name, field.derive) for field in fields if field.derive is not None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from sluice.init.column_types import Column, quoted
+from sluice.init.column_types import Column
+from sluice.init.plain_names import quoted
 from sluice.init.role_guess import Guess
 
 

@@ -101,13 +101,14 @@ def test_a_few_words_among_numbers_count_as_missing(tmp_path: Path) -> None:
     assert found.expression == "try_cast(regexp_replace(it, '[.]0*$', '') AS BIGINT)"
 
 
-def test_whole_numbers_with_a_point_are_those_without(tmp_path: Path, spark: SparkSession) -> None:
+def test_whole_numbers_with_a_point_are_as_keys_those_without(tmp_path: Path, spark: SparkSession) -> None:
     """As a table is written whose column of ids had holes; ids beyond 2^53 keep their digits."""
-    cells = ["78.0", "5", "9007199254740993.0", "-3.", "12.00"]
-    found = text_columns(tmp_path, it=cells, other=["a"] * 5)["it"]
-    assert found.values == [78, 5, 9007199254740993, -3, 12]
-    read = spark.createDataFrame([(cell,) for cell in cells], "it STRING").selectExpr(f"{found.expression} AS it")
-    assert [row.it for row in read.collect()] == found.values
+    cells = ["78.0", "5", "9007199254740993.0", "-3.", "12.00", "1.50"]
+    found = text_columns(tmp_path, it=cells[:5], plain=["7"] * 5)
+    assert found["it"].values == [78, 5, 9007199254740993, -3, 12]
+    assert (found["it"].expression, found["plain"].key) == (None, "plain")
+    read = spark.createDataFrame([(cell,) for cell in cells], "it STRING").selectExpr(f"{found['it'].key} AS it")
+    assert [row.it for row in read.collect()] == ["78", "5", "9007199254740993", "-3", "12", "1.50"]
 
 
 def test_the_mark_of_what_is_missing_is_found_and_empties_are_missing_too(tmp_path: Path) -> None:

@@ -44,6 +44,17 @@ def test_dates_become_the_time_of_the_event_and_fields_of_it(tmp_path: Path) -> 
     assert {field.name: field.side for field in config.fields}["shelf"] == "item"
 
 
+def test_whole_numbers_with_a_point_lose_it_as_keys_and_stay_numbers_else(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = (f"{row % 7}.0,{row % 11}.0,{(row * 7919) % 900}.0,{1 + row % 5}.0,{1_767_600_000 + 60 * row}"
+            for row in range(400))
+    path.write_text("user_id,item_id,price,rating,timestamp\n" + "\n".join(rows) + "\n")
+    _, config = written(path)
+    assert {name for name, read in config.log.derive.items() if "regexp_replace" in read} == {"user_id", "item_id"}
+    assert config.log.schema_ddl == "user_id STRING, item_id STRING, price DOUBLE, rating DOUBLE, timestamp STRING"
+    assert config.label.expression == "rating >= 4"
+
+
 def test_fields_of_the_time_have_names_of_their_own(tmp_path: Path) -> None:
     path = dates_as_text(tmp_path)
     path.write_text(path.read_text().replace("shelf", "event_hour", 1))
