@@ -31,7 +31,7 @@ def profile(frame: DataFrame, day: str, columns: list[str], numeric: set[str]) -
     """`frame` holds the day's features, one row per event; `numeric` of its `columns` are numbers, the rest keys."""
     nulls = [F.sum(_missing(frame, name).cast("long")).alias(f"null:{name}") for name in columns]
     steps = [n / (QUANTILES - 1) for n in range(QUANTILES)]
-    spread = [F.percentile(F.col(f"`{name}`").cast("double"), steps).alias(f"spread:{name}")
+    spread = [F.percentile(F.when(_finite(name), _number(name)), steps).alias(f"spread:{name}")
               for name in columns if name in numeric]
     totals = frame.agg(F.count(F.lit(1)).alias("rows"), F.avg(LABEL).alias("rate"), *nulls, *spread).collect()[0]
     rows, keys = totals["rows"], _keys(frame, [name for name in columns if name not in numeric])
@@ -51,12 +51,21 @@ def _quantiles(found: list[float] | None) -> tuple[float, ...]:
 
 
 def _missing(frame: DataFrame, name: str) -> F.Column:
-    """Null, not a number, or an empty list."""
+    """Null, no finite number, or an empty list."""
     column, kind = F.col(f"`{name}`"), frame.schema[name].dataType
     missing = F.isnull(column)
     if isinstance(kind, ArrayType):
         return missing | (F.size(column) == 0)
-    return missing | F.isnan(column) if isinstance(kind, NumericType) and "double" in kind.simpleString() else missing
+    return missing | ~_finite(name) if isinstance(kind, NumericType) else missing
+
+
+def _number(name: str) -> F.Column:
+    return F.col(f"`{name}`").cast("double")
+
+
+def _finite(name: str) -> F.Column:
+    """Null of null; NaN is more than infinity."""
+    return F.abs(_number(name)) < F.lit("Infinity").cast("double")
 
 
 def _keys(frame: DataFrame, columns: list[str]) -> dict[str, tuple[dict[str, int], int]]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -12,7 +14,7 @@ from contracts.errors import DataError
 from pipelines.jobs import quality_job
 from tests.exported_figures import exported
 from tests.heard_progress import heard
-from tests.pipelines.quiet_days import CONFIG, DAYS, LAST, write_day
+from tests.pipelines.quiet_days import CONFIG, DAYS, LAST, ROWS, write_day
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,27 @@ def test_a_day_leaves_its_figures_for_prometheus(out: Artifacts) -> None:
     assert any(name.startswith("figures.psi.") for name in found)
     assert (found["refused"], found["judged"]) == (0, told.judged)
     assert found["seconds"] == told.seconds
+
+
+@pytest.mark.parametrize("others", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_are_nulls_of_the_column(spark: SparkSession, tmp_path: Path,
+                                                             others: float) -> None:
+    """Of some rows of the last day, and of all rows of a day before."""
+    out = Artifacts(tmp_path)
+    for number in range(1, DAYS + 1):
+        write_day(out, number)
+    price(out, DAYS, lambda values: [others, *values[1:]])
+    price(out, 2, lambda values: [others] * len(values))
+    found = {one.figure: one.value for one in quality_job.evaluate_day(CONFIG, out, LAST).figures}
+    assert found["null_rate.price"] == pytest.approx(1 / ROWS)
+    assert found["psi.price"] < 0.1
+
+
+def price(out: Artifacts, number: int, change: Callable[[list[float]], list[float]]) -> None:
+    path = out.features / f"day=2026-01-{number:02d}" / "part-0.parquet"
+    table = pq.ParquetFile(path).read()
+    pq.write_table(table.set_column(table.column_names.index("price"), "price", [change(table["price"].to_pylist())]),
+                   path)
 
 
 def test_what_cannot_be_judged_is_an_error(out: Artifacts, tmp_path: Path) -> None:

@@ -23,6 +23,15 @@ def test_a_profile_counts_rows_labels_nulls_and_keys(spark):
     assert not found.columns["price"].keys
 
 
+def test_what_is_no_finite_number_is_null_and_no_quantile(spark):
+    rows = [(0.0, value, value) for value in (1.5, float("nan"), float("inf"), float("-inf"), None, 2.5)]
+    frame = spark.createDataFrame([*rows, (0.0, 3.5, None)], f"{LABEL} double, price double, short float")
+    found = profile(frame, "2026-01-01", ["price", "short"], {"price", "short"}).columns
+    assert (found["price"].null_rate, found["short"].null_rate) == pytest.approx((4 / 7, 5 / 7))
+    assert found["price"].quantiles[:: QUANTILES // 2] == (1.5, 2.5, 3.5)
+    assert found["short"].quantiles[:: QUANTILES // 2] == (1.5, 2.0, 2.5)
+
+
 def test_quantiles_are_those_of_the_column(spark):
     values = np.random.default_rng(1).normal(size=5000)
     frame = spark.createDataFrame([(0.0, float(value)) for value in values], f"{LABEL} double, price double")
