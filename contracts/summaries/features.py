@@ -105,7 +105,8 @@ class OnlineTables(Record):
 class FeaturesSummary(Summary):
     """`windows`: [start, end) of each as ISO 8601, or its rows in a table without times; of a single day None, as is
     `check`. `drawn` is there of a log of positives alone. `vocabularies`: numbers of keys; `seconds`: of each part,
-    "NAME again" where crosses were encoded later."""
+    "NAME again" where crosses were encoded later. `crosses_digest`: of what the crosses were fitted by, None where
+    their encoding was kept."""
 
     name: str
     day: str | None = None
@@ -118,6 +119,7 @@ class FeaturesSummary(Summary):
     vocabularies: dict[str, int]
     examples: dict[str, ExampleRows]
     crosses: tuple[str, ...]
+    crosses_digest: str | None = None
     parity_rows: int
     online: OnlineTables | None = None
     seconds: dict[str, float]

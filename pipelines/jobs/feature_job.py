@@ -10,6 +10,8 @@ With the encoding of another run or of a bundle nothing is fitted.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -69,6 +71,7 @@ class Encoded(NamedTuple):
     vocabularies: dict[str, int]
     examples: dict[str, ExampleRows]
     crosses: tuple[str, ...]
+    crosses_digest: str | None
     parity_rows: int
 
 
@@ -146,10 +149,19 @@ def has_found_crosses(config: Config, out: Artifacts) -> bool:
 
     The summary says so, which is written last: encoding and examples may be apart where a run was killed.
     """
-    wanted = {field.name for field in add_found_crosses(config, out.crosses).fields if field.kind == "cross"}
-    encoded = {field.name for field in FeatureSpec.read(out.encoding).fields if field.kind == "cross"}
+    crossed = add_found_crosses(config, out.crosses)
+    wanted, encoded = ({field.name: (field.parts, field.representation) for field in fields if field.kind == "cross"}
+                       for fields in (crossed.fields, FeatureSpec.read(out.encoding).fields))
     known = summary.read(out.features, FeaturesSummary)
-    return wanted == encoded == (set(known.crosses) if known else encoded)
+    if wanted != encoded or known is None:
+        return wanted == encoded
+    return encoded.keys() == set(known.crosses) and known.crosses_digest in (None, _crosses_digest(crossed))
+
+
+def _crosses_digest(config: Config) -> str:
+    """Changes with all that crosses are fitted by, and with their order."""
+    crosses = [field.model_dump(mode="json") for field in config.fields if field.kind == "cross"]
+    return hashlib.sha256(json.dumps(crosses, sort_keys=True).encode()).hexdigest()
 
 
 def _resolve(spark: SparkSession, config: Config, out: Artifacts) -> dict[str, tuple[str, str]] | dict[str, int]:
@@ -173,11 +185,14 @@ def _encode(
     spark: SparkSession, config: Config, out: Artifacts, day: str | None, times: PartTimes, keep_fields: bool = False,
     kept: Path | None = None,
 ) -> Encoded:
+    digest = None
     if day:
-        spec = FeatureSpec.read(out.encoding)
+        spec, known = FeatureSpec.read(out.encoding), summary.kept(out.features, FeaturesSummary)
+        digest = known.crosses_digest if known else None
     elif kept:
         spec = kept_encoding.keep(kept, config, out)
     else:
+        digest = _crosses_digest(config)
         spec = times.run("fit", lambda: fit_spec.fit(spark, config, out, keep_fields))
     vocabularies = vocabulary.read_all(out.encoding)
     parts: Iterable[DataFrame] = windowed_parts(spark, config, out, ENCODED_ROWS)
@@ -194,7 +209,8 @@ def _encode(
         parity_rows = times.run("parity", parity)
     return Encoded(
         vocabularies={name: len(keys) for name, keys in vocabularies.items()}, examples=described,
-        crosses=tuple(field.name for field in spec.fields if field.kind == "cross"), parity_rows=parity_rows,
+        crosses=tuple(field.name for field in spec.fields if field.kind == "cross"), crosses_digest=digest,
+        parity_rows=parity_rows,
     )
 
 

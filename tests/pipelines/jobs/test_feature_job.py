@@ -213,8 +213,8 @@ def test_a_refused_run_leaves_the_online_tables_of_the_last_good_one(spark, data
     assert {file: file.read_bytes() for file in sorted(online.rglob("*.parquet"))} == before
 
 
-def found_cross(*parts, representation="embedding"):
-    return FoundCross(name=cross_name(parts), parts=parts, importance=0.9, gain=5.0, support=3, min_count=2,
+def found_cross(*parts, representation="embedding", min_count=2):
+    return FoundCross(name=cross_name(parts), parts=parts, importance=0.9, gain=5.0, support=3, min_count=min_count,
                       representation=representation)
 
 
@@ -235,6 +235,31 @@ def test_encoding_again_with_found_crosses_is_the_whole_job_with_them(spark, dat
     assert FeatureSpec.read(again.encoding) == FeatureSpec.read(whole.encoding)
     assert {"place_x_item", "pair"} <= set(table(again, "test").column_names)
     assert "user_x_price_4" not in table(again, "test").column_names
+
+
+def test_crosses_of_the_same_names_are_encoded_again_where_a_search_would_have_them_otherwise(spark, data, tmp_path):
+    """And are not where it says what it said, also after a day was made again."""
+    out = Artifacts(tmp_path)
+    found(out, found_cross("place", "item"), found_cross("user", "item"))
+    made = make_features(config(), data, out)
+    make_features(config(), data, out, day=made.examples["train"].written[0])
+    assert has_found_crosses(config(), out)
+    for changed in ({"representation": "product"}, {"min_count": 40}):
+        found(out, found_cross("place", "item", **changed), found_cross("user", "item"))
+        assert not has_found_crosses(config(), out)
+        encode_again(config(), out)
+        assert has_found_crosses(config(), out)
+    assert FeatureSpec.read(out.encoding).by_name["place_x_item"].representation == "embedding"
+    make_features(config(), data, out, encoding=out.out)
+    assert has_found_crosses(config(), out)
+    found(out, found_cross("user", "item"), found_cross("place", "item", min_count=40))
+    encode_again(config(), out)
+    found(out, found_cross("place", "item", min_count=40), found_cross("user", "item"))
+    assert not has_found_crosses(config(), out)
+
+
+def found(out, *crosses):
+    FoundCrosses(digest="d", crosses=crosses).write(out.crosses)
 
 
 def test_encoding_again_needs_features(spark, tmp_path):
