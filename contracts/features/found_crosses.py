@@ -7,6 +7,8 @@ fields; from there on a found cross is a field like any other.
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
@@ -75,19 +77,28 @@ def read(folder: Path) -> FoundCrosses | None:
         raise DataError(f"{path} holds no found crosses ({first}); run `sluice crosses` again") from None
 
 
-def add_found_crosses(config: Config, folder: Path) -> Config:
+def add_found_crosses(config: Config, folder: Path, needed: Collection[str] | None = None) -> Config:
     """The configuration with the found crosses as further fields; unchanged where none are wanted or none were found.
 
-    A found cross that a configured one already is, by its parts, is left out. Raises DataError when a part is no field
-    any more.
+    A found cross that a configured one already is, by its parts, is left out. Raises DataError when a part of one is no
+    field any more; one that is not among the `needed`, where they are given, is left out with a warning.
     """
     found = read(folder) if config.crosses.budget else None
     if found is None:
         return config
     known = {frozenset(field.parts) for field in config.fields if field.kind == "cross"}
-    new = [cross.field() for cross in found.crosses if frozenset(cross.parts) not in known]
-    crossed = config.model_copy(update={"fields": (*config.fields, *new)})
-    problems = crossed.field_problems()
-    if problems:
-        raise DataError(f"{folder / FILE} does not fit the fields any more: {problems[0]}; run `sluice crosses` again")
+    crossed = config
+    for cross in found.crosses:
+        if frozenset(cross.parts) in known:
+            continue
+        more = crossed.model_copy(update={"fields": (*crossed.fields, cross.field())})
+        problems = more.field_problems()
+        if not problems:
+            crossed = more
+        elif needed is None or cross.name in needed:
+            raise DataError(f"{folder / FILE} does not fit the fields any more: {problems[0]}; run `sluice features` "
+                            "without --day, which leaves it out, then `sluice crosses`")
+        else:
+            logging.getLogger(__name__).warning(
+                "a found cross is left out: %s; `sluice crosses` searches in the fields that there are", problems[0])
     return crossed

@@ -12,6 +12,7 @@ import itertools
 import numpy as np
 
 from contracts.config.config import Config
+from contracts.errors import DataError
 from contracts.features.feature_spec import FIRST_ID
 from models.cross_search.columns import CrossColumns
 
@@ -33,6 +34,16 @@ def allowed_pairs(columns: CrossColumns, config: Config) -> np.ndarray:
                 and joint - entropies[left] > DETERMINED * entropies[right])
         allowed[left, right] = allowed[right, left] = free
     return allowed
+
+
+def require_configured(columns: CrossColumns, config: Config) -> None:
+    """Raises DataError where a column is one of a field that was removed, renamed or binned otherwise since."""
+    known = {f"{name}#{bins}" if bins else name
+             for field in config.fields for name in field.features() for bins in field.bins() or (0,)}
+    gone = [slot.name for slot in columns.slots if slot.name not in known]
+    if gone:
+        raise DataError(f"the examples have {gone[0]!r}, which the configuration has not any more; "
+                        "run `sluice features` first")
 
 
 def sources(config: Config) -> dict[str, str]:

@@ -32,7 +32,7 @@ from contracts.summaries.crosses import CrossesSummary
 from models.cross_search import search as cross_search
 from models.cross_search.columns import CrossColumns, read
 from models.cross_search.comparison import Sampled, compare_variants, rivals
-from models.cross_search.crossable_pairs import allowed_pairs
+from models.cross_search.crossable_pairs import allowed_pairs, require_configured
 from models.cross_search.derivation import Cross, derive
 from models.cross_search.outcome import SearchOutcome, SearchSpace
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
@@ -94,6 +94,7 @@ def find_crosses(
     spec = narrowed(every, ExampleSet(out.examples("train"), every.model_copy()), config.crosses.max_columns,
                     chosen_seed)
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
+    require_configured(columns, config)
     digest = _digest(config, chosen_seed, columns)
     known = _kept(out, digest, config)
     if known is not None and not force:

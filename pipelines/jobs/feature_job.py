@@ -83,12 +83,14 @@ def make_features(
     one that is kept, None where one is fitted.
 
     Raises what its parts raise; OneClassError when training or validation has labels of one class or too few users;
-    DataError when a day is asked for before there was a whole run.
+    DataError when a day is asked for before there was a whole run, or its encoding has a found cross of a field that is
+    gone; a whole run leaves such a cross out.
     """
     if day is not None and not out.encoding.exists():
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
     times = PartTimes()
-    config = add_found_crosses(config, out.crosses)
+    needed = FeatureSpec.read(out.encoding).by_name if day is not None else ()
+    config = add_found_crosses(config, out.crosses, needed)
     with session(config.spark, f"sluice features {config.name}", leaves_classes=True) as spark:
         ingested = times.run("ingest", lambda: ingest(spark, config, data, out, day, until))
         resolved = times.run("windows", lambda: _resolve(spark, config, out)) if day is None else None

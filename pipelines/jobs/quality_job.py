@@ -17,7 +17,6 @@ from contracts.artifacts import DAY, Artifacts
 from contracts.atomic_write import write_json
 from contracts.config.config import Config
 from contracts.errors import DataError
-from contracts.features.found_crosses import add_found_crosses
 from contracts.progress import counted
 from contracts.summaries import summary
 from contracts.summaries.quality import Finding, QualitySummary
@@ -44,7 +43,7 @@ def evaluate_day(config: Config, out: Artifacts, day: str | None = None) -> Qual
 
     Raises DataError without features, without times, or of a day that is not there.
     """
-    began, config = time.perf_counter(), add_found_crosses(config, out.crosses)
+    began = time.perf_counter()
     days = sorted(path.name.removeprefix(f"{DAY}=") for path in out.features.glob(f"{DAY}=*"))
     if not days or config.log.event_time is None:
         raise DataError(f"{out.features} holds no days to judge; run `sluice features` on a log with times first")

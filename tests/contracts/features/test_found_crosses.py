@@ -70,8 +70,20 @@ def test_a_configured_cross_is_not_added_again(config: Config, tmp_path: Path) -
 
 def test_a_cross_of_a_field_that_is_gone_is_refused(config: Config, tmp_path: Path) -> None:
     found(("a", "gone")).write(tmp_path)
-    with pytest.raises(DataError, match=r"gone.*sluice crosses"):
+    with pytest.raises(DataError, match=r"gone.*`sluice features` without --day.*`sluice crosses`"):
         add_found_crosses(config, tmp_path)
+
+
+@pytest.mark.parametrize("part", ["gone", "n#7"])
+def test_a_cross_that_does_not_fit_and_is_not_needed_is_left_out_with_a_warning(
+    config: Config, tmp_path: Path, part: str, caplog: pytest.LogCaptureFixture,
+) -> None:
+    misfit = cross_name(("a", part))
+    found(("a", part), ("a", "n#10")).write(tmp_path)
+    assert [field.name for field in add_found_crosses(config, tmp_path, ()).fields[-2:]] == ["known", "a_x_n_10"]
+    assert [misfit in record.getMessage() for record in caplog.records] == [True]
+    with pytest.raises(DataError, match=misfit):
+        add_found_crosses(config, tmp_path, {misfit})
 
 
 def test_a_broken_file_is_refused(tmp_path: Path) -> None:

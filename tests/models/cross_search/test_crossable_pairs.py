@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from contracts.config.config import parse
-from models.cross_search.crossable_pairs import allowed_pairs, entropy, sources
+from contracts.errors import DataError
+from models.cross_search.crossable_pairs import allowed_pairs, entropy, require_configured, sources
 from tests.models.crossed_world import crossed_columns
 
 TOML = """
@@ -35,6 +36,17 @@ def test_a_column_that_determines_the_other_is_senseless() -> None:
     assert allowed[0, 3]
     assert allowed[3, 4]
     np.testing.assert_array_equal(allowed, allowed.T)
+
+
+@pytest.mark.parametrize(("field", "slot"), [("gone", "gone"), ("c_rate_2d", "c_rate_2d#20")])
+def test_columns_of_fields_that_are_not_configured_any_more_are_refused(field: str, slot: str) -> None:
+    columns = crossed_columns(lambda ids: np.zeros(len(ids)), fields=5)
+    first = columns.slots[0]
+    binned = first._replace(name="c_rate_2d#10", field="c_rate_2d")
+    require_configured(replace(columns, slots=(binned, *columns.slots[1:])), parse(TOML))
+    with pytest.raises(DataError, match=rf"'{slot}'.*run `sluice features` first"):
+        require_configured(replace(columns, slots=(first._replace(name=slot, field=field), *columns.slots[1:])),
+                           parse(TOML))
 
 
 def test_features_of_one_counter_come_from_one_field() -> None:

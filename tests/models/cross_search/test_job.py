@@ -15,7 +15,7 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config, parse
-from contracts.errors import ConfigError, NothingToCrossError, SluiceError
+from contracts.errors import ConfigError, DataError, NothingToCrossError, SluiceError
 from contracts.features import found_crosses
 from contracts.summaries.crosses import CrossesSummary
 from models.cross_search.job import OpenRivals, compare, compare_ahead, find_crosses
@@ -87,6 +87,12 @@ def test_an_equal_search_is_not_done_twice(tmp_path: Path) -> None:
     assert searched(config(budget=1), out).seconds != first.seconds
     again = searched(config(), out, force=True)
     assert again.crosses == first.crosses
+
+
+def test_a_search_in_examples_of_a_field_that_is_gone_names_the_job_that_makes_them_again(tmp_path: Path) -> None:
+    fewer = config().model_copy(update={"fields": config().fields[1:]})
+    with pytest.raises(DataError, match=r"'f0'.*run `sluice features` first"):
+        searched(fewer, world(tmp_path, pair_logit(0, 4)), force=True)
 
 
 def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from pipelines.ingest.ingest import ingest
 from pipelines.jobs.feature_job import encode_again, has_found_crosses, make_features
 from tests.exported_figures import exported
 from tests.heard_progress import heard, names
-from tests.pipelines.jobs.small_log import config, write_log
+from tests.pipelines.jobs.small_log import FIELDS, config, write_log
 from tests.pipelines.object_store import access, object_store
 
 
@@ -256,6 +256,23 @@ def test_crosses_of_the_same_names_are_encoded_again_where_a_search_would_have_t
     encode_again(config(), out)
     found(out, found_cross("place", "item", min_count=40), found_cross("user", "item"))
     assert not has_found_crosses(config(), out)
+
+
+@pytest.mark.parametrize("changed", [
+    {"price": {"granularities": [8]}}, {"place": {"name": "where", "column": "place"}},
+], ids=["other bins", "renamed"])
+def test_a_whole_run_leaves_out_found_crosses_of_fields_that_are_gone(spark, data, tmp_path, changed):
+    """A day of a run that has them is refused, with what helps; one of a run that left them out is not."""
+    plain = [field for field in FIELDS if field["kind"] != "cross"]
+    later, out = config([field | changed.get(field["name"], {}) for field in plain]), Artifacts(tmp_path)
+    found(out, found_cross("place", "price#4"), found_cross("user", "item"))
+    day = make_features(config(plain), data, out).examples["train"].written[0]
+    with pytest.raises(DataError, match="run `sluice features` without --day"):
+        make_features(later, data, out, day=day)
+    assert make_features(later, data, out).crosses == ("user_x_item",)
+    assert make_features(later, data, out, day=day).crosses == ("user_x_item",)
+    with pytest.raises(DataError, match="place_x_price_4"):
+        has_found_crosses(later, out)
 
 
 def found(out, *crosses):

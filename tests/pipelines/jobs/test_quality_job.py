@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from contracts.artifacts import Artifacts
 from contracts.errors import DataError
+from contracts.features.found_crosses import FoundCross, FoundCrosses
 from pipelines.jobs import quality_job
 from tests.exported_figures import exported
 from tests.heard_progress import heard
@@ -79,6 +81,13 @@ def price(out: Artifacts, number: int, change: Callable[[list[float]], list[floa
     table = pq.ParquetFile(path).read()
     pq.write_table(table.set_column(table.column_names.index("price"), "price", [change(table["price"].to_pylist())]),
                    path)
+
+
+def test_a_found_cross_of_a_field_that_is_gone_holds_no_day_up(out: Artifacts, tmp_path: Path) -> None:
+    shutil.copytree(out.features, Artifacts(tmp_path).features)
+    cross = FoundCross(name="city_x_gone", parts=("city", "gone"), importance=0.9, gain=5.0, support=3)
+    FoundCrosses(digest="d", crosses=(cross,)).write(Artifacts(tmp_path).crosses)
+    assert not quality_job.evaluate_day(CONFIG, Artifacts(tmp_path), LAST).refused
 
 
 def test_what_cannot_be_judged_is_an_error(out: Artifacts, tmp_path: Path) -> None:
