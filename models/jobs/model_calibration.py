@@ -1,7 +1,4 @@
-"""Calibration of a trained model: fitted on the half of the validation window that did not stop its training.
-
-Labels were observed where a row was shown, so the curve is fitted on, and read at, the logit of that position.
-"""
+"""Calibration of a trained model: fitted on the half of the validation window that did not stop its training."""
 
 from __future__ import annotations
 
@@ -11,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from contracts.artifacts import LABEL, POSITION
-from models.evaluation import calibration
+from contracts.artifacts import LABEL
+from models.evaluation.calibration import Calibration
 from models.evaluation.metrics import auc
-from models.examples.batches import ExampleSet
+from models.evaluation.slot_calibration import fit_curve
 from models.examples.validation_half import halves
 from models.jobs.training_task import TrainingTask
 from models.training import fitting
@@ -23,7 +20,7 @@ from models.training import fitting
 class Calibrated(NamedTuple):
     """`auc` and `logits` [N], at position 1, are those of the whole validation window."""
 
-    curve: calibration.Calibration
+    curve: Calibration
     auc: float
     logits: np.ndarray
 
@@ -33,16 +30,6 @@ def calibrate(
 ) -> Calibrated:
     """The curve is fitted on validation half 1."""
     validation = task.examples("validation", fresh)
-    logits, labels = fitting.predict(network, validation), validation.column(LABEL)
-    half = halves(validation) == 1
-    shown = logits + position_logit(validation, position_bias)
-    draws = validation.log_draws()[half] if validation.drawn else None
-    curve = calibration.fit(task.config.train.calibration, shown[half], labels[half], draws)
-    return Calibrated(curve, auc(labels, logits), logits)
-
-
-def position_logit(examples: ExampleSet, bias: Sequence[float]) -> np.ndarray:
-    """[N] what the slot of each row adds to its logit; positions beyond the last count as the last."""
-    if len(bias) < 2:
-        return np.zeros(examples.rows)
-    return np.asarray(bias)[np.clip(examples.column(POSITION).astype(np.int64) - 1, 0, len(bias) - 1)]
+    logits = fitting.predict(network, validation)
+    curve = fit_curve(task.config.train, validation, logits, position_bias, halves(validation) == 1)
+    return Calibrated(curve, auc(validation.column(LABEL), logits), logits)

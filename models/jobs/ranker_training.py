@@ -36,10 +36,11 @@ from models.evaluation.calibration_metrics import ece, predicted_over_observed_b
 from models.evaluation.evaluate import evaluate
 from models.evaluation.metrics import require_both_classes
 from models.evaluation.novelty import by_novelty
+from models.evaluation.slot_calibration import position_logit
 from models.examples.batches import ExampleSet
 from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel, of_members
-from models.jobs.model_calibration import calibrate, position_logit
+from models.jobs.model_calibration import calibrate
 from models.jobs.model_tracking import end_run, log_epochs, start_run
 from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from contracts.artifacts import CALIBRATION, LABEL, WEIGHTS
@@ -28,11 +29,12 @@ from models.distributed import data_parallel
 from models.evaluation import retrieval_recall
 from models.evaluation.cold_recall import cold_recall
 from models.evaluation.evaluate import evaluate
+from models.evaluation.metrics import auc
 from models.evaluation.retrieval_recall import Catalogue, Clicks
+from models.evaluation.slot_calibration import position_logit, pre_ranker_curve, telling
 from models.examples.nobody import Nobody
 from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
-from models.jobs.model_calibration import calibrate, position_logit
 from models.jobs.model_tracking import end_run, log_epochs, start_run
 from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask
@@ -160,14 +162,16 @@ def _finish(
 def _calibrated(
     task: TrainingTask, name: str, network: torch.nn.Module, position_bias: Sequence[float]
 ) -> CalibratedFigures:
-    """Saves the model's curve; returns its figures on the test window."""
-    curve = calibrate(task, network, position_bias).curve
+    """Saves the model's curve; returns its figures on the test window, of probabilities on the rows that tell them."""
+    validation, test = task.examples("validation"), task.examples("test")
+    curve = pre_ranker_curve(task.config.train, validation, fitting.predict(network, validation), position_bias)
     save_weights(task.out.model(name) / CALIBRATION, curve.arrays())
-    test = task.examples("test")
-    shown = position_logit(test, position_bias)
-    figures = evaluate(fitting.predict(network, test), test.column(LABEL), None, curve, position_logit=shown,
-                       log_draws=test.log_draws())
-    return CalibratedFigures(**{name: getattr(figures, name) for name in CalibratedFigures.model_fields})
+    logits, labels, shown = fitting.predict(network, test), test.column(LABEL), position_logit(test, position_bias)
+    rows = telling(test, position_bias, np.ones(test.rows, dtype=bool))
+    figures = evaluate(logits[rows], labels[rows], None, curve, position_logit=shown[rows],
+                       log_draws=test.log_draws()[rows])
+    found = {name: getattr(figures, name) for name in CalibratedFigures.model_fields}
+    return CalibratedFigures(**{**found, "auc": auc(labels, logits)})
 
 
 def _tower_recall(task: TrainingTask, items: Catalogue, clicked: Clicks) -> dict[str, TowerRecall]:

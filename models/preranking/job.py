@@ -19,12 +19,11 @@ from contracts.config.config import Config
 from contracts.features.feature_spec import FeatureSpec
 from contracts.features.field_costs import MeasuredCosts, costs
 from contracts.summaries.prerank import FrontierPoint, PreRankChoice, PreRankerFigures
-from models.evaluation import calibration
 from models.evaluation.calibration import Calibration
 from models.evaluation.metrics import auc
+from models.evaluation.slot_calibration import pre_ranker_curve
 from models.examples.batches import ExampleSet
 from models.examples.in_memory import ArrayExamples, rows_of
-from models.examples.validation_half import halves
 from models.networks.two_tower import TwoTower
 from models.preranking.candidate_batches import score
 from models.preranking.dropped_fields import dropped
@@ -76,9 +75,9 @@ def outcome_of(task: Task, config: Config, out: Artifacts, ranker: str) -> tuple
     """All of the job but the writing."""
     points = sweep(task)
     chosen = choose(points, task.settings)
-    network = finish(task, chosen)
-    curve = calibrated(config, ExampleSet(out.examples("validation"), task.spec), network)
+    network, position_bias = finish(task, chosen)
     validation = ExampleSet(out.examples("validation"), task.spec)
+    curve = pre_ranker_curve(config.train, validation, fitting.predict(network, validation), position_bias)
     shown = ArrayExamples(validation.folder, task.spec, rows_of(validation, task.spec, AUC_ROWS, task.seed))
     lost = tuple(dropped(task, points[0], chosen.kept))
     figures = PreRankChoice(
@@ -97,13 +96,6 @@ def _frontier_point(point: Point, shown: ArrayExamples, chosen: Point) -> Fronti
         fields_kept=len(point.kept), recall=quality.recall, recall_error=quality.recall_error,
         hit_rate=quality.hit_rate, auc=auc(shown.column(LABEL), logits), delta=point.delta, chosen=point is chosen,
     )
-
-
-def calibrated(config: Config, validation: ExampleSet, network: nn.Module) -> Calibration:
-    """Fitted at position 1 on the half of the validation window that the rankers are calibrated on."""
-    logits, labels, half = fitting.predict(network, validation), validation.column(LABEL), halves(validation) == 1
-    draws = validation.log_draws()[half] if validation.drawn else None
-    return calibration.fit(config.train.calibration, logits[half], labels[half], draws)
 
 
 def _log_odds(logits: np.ndarray, curve: Calibration) -> np.ndarray:

@@ -164,12 +164,12 @@ def choose(points: Sequence[Point], settings: Prerank) -> Point:
     return min((p for p in affordable if p.quality.recall >= best - slack), key=lambda p: (p.price, p.cost))
 
 
-def finish(task: Task, point: Point) -> Fscd:
-    """The chosen point's network, trained to the end."""
+def finish(task: Task, point: Point) -> tuple[Fscd, list[float]]:
+    """The chosen point's network, trained to the end, and the bias of positions that it learned beside."""
     network = copy.deepcopy(point.network)
-    Trainer(network, None, task.sources, task.settings, task.seed + 1, task.spec.positions).run(
-        task.settings.final_steps, decay=True)
-    return network
+    trainer = Trainer(network, None, task.sources, task.settings, task.seed + 1, task.spec.positions)
+    trainer.run(task.settings.final_steps, decay=True)
+    return network, trainer.bias.values().tolist()
 
 
 def first(lists: CandidateLists, count: int) -> CandidateLists:

@@ -23,9 +23,9 @@ from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import EpochFigures
 from models.evaluation.metrics import require_both_classes
+from models.evaluation.slot_calibration import position_logit
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import ValidationHalf
-from models.jobs.model_calibration import position_logit
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
 from models.training import fitting

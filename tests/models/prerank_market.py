@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contracts.artifacts import LABEL, ROW, USER
+from contracts.artifacts import LABEL, POSITION, ROW, USER
 from contracts.bundle.candidate_lists import CandidateItems, CandidateLists
 from contracts.config.stages import Prerank
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
@@ -19,14 +20,14 @@ VALUES, ITEMS, LENGTH = 6, 120, 60
 COSTS = {"taste": 1.0, "noise": 0.1, "kind": 1.0, "quality": 1.0, "junk": 1.0, "copy": 20.0}
 
 
-def spec() -> FeatureSpec:
+def spec(positions: int = 0) -> FeatureSpec:
     size = VALUES + FIRST_ID
     fields = [FeatureField(name=name, kind="categorical", side=side, size=size, cost=COSTS[name])  # type: ignore[arg-type]
               for name, side in (("taste", "user"), ("noise", "user"), ("kind", "item"), ("quality", "item"),
                                  ("junk", "item"))]
     copy = FeatureField(name="copy", kind="cross", side="cross", parts=("noise", "kind"), buckets=VALUES, size=size,
                         cost=COSTS["copy"])
-    return FeatureSpec(fields=(*fields, copy))
+    return FeatureSpec(fields=(*fields, copy), has_position=positions > 0, positions=positions)
 
 
 def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
@@ -35,7 +36,7 @@ def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
     request = rng.integers(FIRST_ID, VALUES + FIRST_ID, (requests, 2)).astype(np.int32)
     rows = np.stack([rng.permutation(ITEMS)[:LENGTH] for _ in range(requests)]).astype(np.int32)
     kind, quality = items[rows, 0], items[rows, 1]
-    teacher = 2.0 * (kind == request[:, :1]) + 0.5 * (quality - FIRST_ID) - 4.0
+    teacher = _teacher(request[:, :1], kind, quality)
     clicked = rng.random(rows.shape) < 0.02
     empty = np.zeros((requests, LENGTH, 0), dtype=np.float32)
     return CandidateLists(
@@ -45,16 +46,26 @@ def lists(items: np.ndarray, requests: int, seed: int) -> CandidateLists:
     )
 
 
-def write_impressions(folder: Path, rows: int, seed: int) -> None:
-    """Encoded examples of one day, whose label follows from taste and kind."""
+def _teacher(taste: np.ndarray, kind: np.ndarray, quality: np.ndarray) -> np.ndarray:
+    return 2.0 * (kind == taste) + 0.5 * (quality - FIRST_ID) - 4.0
+
+
+def write_impressions(folder: Path, rows: int, seed: int, bias: Sequence[float] = ()) -> None:
+    """Encoded examples of one day, whose label follows from taste and kind; with the `bias` of slots, in logits, from
+    the teacher of `lists`."""
     rng = np.random.default_rng(seed)
     ids = {slot.name: rng.integers(FIRST_ID, slot.size, rows).astype(np.int32)
            for slot in (*spec().block_ids("request"), *spec().block_ids("candidate"))}
     clicked = rng.random(rows) < 0.2 + 0.6 * (ids["taste"] == ids["kind"])
+    slots = {}
+    if bias:
+        slots[POSITION] = rng.integers(1, len(bias) + 1, rows).astype(np.int32)
+        logit = _teacher(ids["taste"], ids["kind"], ids["quality"]) + np.asarray(bias)[slots[POSITION] - 1]
+        clicked = rng.random(rows) < 1 / (1 + np.exp(-logit))
     day = folder / "day=2026-01-01"
     day.mkdir(parents=True)
     roles = {LABEL: clicked.astype(np.float32), ROW: np.arange(rows), USER: np.arange(rows) % 50}
-    pq.write_table(pa.table(ids | roles), day / "part.parquet")
+    pq.write_table(pa.table(ids | roles | slots), day / "part.parquet")
 
 
 def task(seed: int = 0, **changes: object) -> Task:

@@ -3,19 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.evaluation.slot_calibration import position_logit
 from models.examples.validation_half import halves
-from models.jobs.model_calibration import calibrate, position_logit
+from models.jobs.model_calibration import calibrate
 from models.networks.popularity import Popularity
 from models.training import fitting
-
-
-def test_what_a_slot_adds_to_a_logit(make_task) -> None:
-    """The bias has one entry less than the log has positions: the last counts for the rest."""
-    examples, bias = make_task().examples("test"), (0.0, -0.5, -1.0)
-    expected = np.array([0.0, -0.5, -1.0, -1.0])[examples.column("_position") - 1]
-    np.testing.assert_array_equal(position_logit(examples, bias), expected)
-    assert not position_logit(examples, ()).any()
-    assert not position_logit(examples, (0.7,)).any()
 
 
 def test_probabilities_of_the_calibration_half_add_up_to_its_clicks(make_task, auc) -> None:

@@ -2,11 +2,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import CALIBRATION, WEIGHTS
+from contracts.artifacts import CALIBRATION, WEIGHTS, WINDOWS
+from contracts.bundle.bundle import load_weights
+from models.evaluation.calibration import Calibration
+from models.examples.validation_half import halves
 from models.jobs.retrieval_training import PRE_RANKER, TOWER, build_towers, train_retrieval
-from models.training import checkpoint
+from models.training import checkpoint, fitting
 
 
 def test_both_are_saved_calibrated_and_kept(make_task) -> None:
@@ -21,6 +26,24 @@ def test_both_are_saved_calibrated_and_kept(make_task) -> None:
     assert found.two_tower.recall["100"].two_tower == 1.0
     again = replace(task, on_progress=lambda what, done, total: pytest.fail("trained again"))
     assert train_retrieval(again) == found
+
+
+def test_the_towers_probabilities_are_those_of_the_first_slot(make_task) -> None:
+    task = make_task("dot_product")
+    for window in WINDOWS:  # clicks of the other slots were not seen
+        for path in task.out.examples(window).glob("*/*.parquet"):
+            table = pq.read_table(path)
+            label = pc.if_else(pc.equal(table["_position"], 1), table["_label"], 0.0)
+            pq.write_table(table.set_column(table.schema.get_field_index("_label"), "_label", label), path)
+    found = train_retrieval(task).two_tower
+    towers = build_towers(task.spec, task.config.train)
+    checkpoint.load(towers, task.out.model(TOWER) / WEIGHTS)
+    validation = task.examples("validation")
+    rows = (halves(validation) == 1) & (validation.column("_position") == 1)
+    curve = Calibration.from_arrays(load_weights(task.out.model(TOWER) / CALIBRATION))
+    told = curve.apply(fitting.predict(towers, validation)[rows])
+    assert told.mean() == pytest.approx(validation.column("_label")[rows].mean(), rel=1e-3)
+    assert found.predicted_over_observed == pytest.approx(1.0, abs=0.3)
 
 
 def test_another_pre_ranker_leaves_the_towers_alone(make_task) -> None:

@@ -13,7 +13,7 @@ from tests.models.prerank_market import COSTS, task
 def test_baselines_put_what_is_needed_before_noise() -> None:
     job = task(final_steps=400)
     network, gates, _ = prerank_sweep.gated(job)
-    trained = prerank_sweep.finish(job, prerank_sweep.tuned(job, network, network.fields, None, gates))
+    trained, _ = prerank_sweep.finish(job, prerank_sweep.tuned(job, network, network.fields, None, gates))
     for name, order in prerank_baselines.orders(job, trained).items():
         assert set(order) == set(COSTS), name
         if name in ("permutation", "shark"):

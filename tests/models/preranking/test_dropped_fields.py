@@ -13,7 +13,7 @@ def test_words_say_what_a_field_costs_and_what_its_loss_costs() -> None:
     job = task()
     network, gates, _ = prerank_sweep.gated(job)
     everything = prerank_sweep.tuned(job, network, network.fields, None, gates)
-    whole = replace(everything, network=prerank_sweep.finish(task(final_steps=400), everything))
+    whole = replace(everything, network=prerank_sweep.finish(task(final_steps=400), everything)[0])
     found = {field.field: field for field in dropped(job, whole, ["taste", "kind"])}
     assert set(found) == {"noise", "quality", "junk", "copy"}
     assert found["copy"].share == pytest.approx(20.0 / sum(COSTS.values()))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from contracts.artifacts import CALIBRATION, TEST_LOGITS, TEST_ROWS, WEIGHTS, Artifacts
-from contracts.bundle.bundle import save_array, save_weights
+from contracts.artifacts import CALIBRATION, LABEL, POSITION, TEST_LOGITS, TEST_ROWS, WEIGHTS, Artifacts
+from contracts.bundle.bundle import load_weights, save_array, save_weights
 from contracts.config.config import Config, parse
 from models.evaluation.calibration import Calibration
+from models.examples.batches import ExampleSet
 from models.networks.two_tower import TwoTower
 from models.preranking.fscd import Fscd
 from models.preranking.job import Outcome, make_task, train_pre_ranker
-from models.training import checkpoint
+from models.training import checkpoint, fitting
 from tests.models import prerank_market
 
 ROWS = 300
@@ -48,16 +51,15 @@ def config() -> Config:
     return parse(CONFIG)
 
 
-@pytest.fixture(scope="module")
-def out(config: Config, tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
+def written(config: Config, found: Artifacts, rows: int = ROWS, bias: Sequence[float] = ()) -> Artifacts:
     """Candidates of three windows, examples, two towers, and a ranker "dnn" with its logits of the test window."""
-    found, spec = Artifacts(tmp_path_factory.mktemp("lists")), prerank_market.spec()
+    spec = prerank_market.spec(len(bias))
     job = prerank_market.task()
     items = job.sources.items
     items.save(found.candidates)
     for seed, window in enumerate(("train", "validation", "test")):
         prerank_market.lists(items.ids, 60, seed).save(found.candidates / window)
-        prerank_market.write_impressions(found.examples(window), ROWS, seed)
+        prerank_market.write_impressions(found.examples(window), rows, seed, bias)
     torch.manual_seed(0)
     train = config.train
     towers = TwoTower(spec, train.embedding_dim, train.tower_hidden, train.tower_dim, train.dropout, train.temperature)
@@ -65,13 +67,18 @@ def out(config: Config, tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
     curve = Calibration(np.zeros(1), np.zeros(1), 1.0)
     for model in ("two_tower", "dnn"):
         save_weights(found.model(model) / CALIBRATION, curve.arrays())
-    save_array(found.model("dnn") / TEST_LOGITS, np.random.default_rng(0).normal(size=ROWS))
-    save_array(found.model("dnn") / TEST_ROWS, np.arange(ROWS)[::-1].copy())
+    save_array(found.model("dnn") / TEST_LOGITS, np.random.default_rng(0).normal(size=rows))
+    save_array(found.model("dnn") / TEST_ROWS, np.arange(rows)[::-1].copy())
     return found
 
 
-def chosen(config: Config, out: Artifacts) -> Outcome:
-    task = make_task(config, out, prerank_market.spec(), None, 3, lambda what, done, total: None)
+@pytest.fixture(scope="module")
+def out(config: Config, tmp_path_factory: pytest.TempPathFactory) -> Artifacts:
+    return written(config, Artifacts(tmp_path_factory.mktemp("lists")))
+
+
+def chosen(config: Config, out: Artifacts, positions: int = 0) -> Outcome:
+    task = make_task(config, out, prerank_market.spec(positions), None, 3, lambda what, done, total: None)
     return train_pre_ranker(replace(task, costs=prerank_market.COSTS), config, out, "dnn")
 
 
@@ -118,3 +125,18 @@ def test_the_test_window_chooses_nothing(outcome: Outcome, out: Artifacts, confi
     assert other.figures.kept == outcome.figures.kept
     assert other.figures.frontier == outcome.figures.frontier
     assert other.figures.fscd.recall != outcome.figures.fscd.recall
+
+
+@pytest.mark.parametrize("click_loss_weight", [1.0, 0.0])
+def test_probabilities_are_those_of_the_first_slot(click_loss_weight: float, config: Config, tmp_path: Path) -> None:
+    bias = (0.0, -0.7, -1.4, -2.0)
+    prerank = config.prerank.model_copy(update={"click_loss_weight": click_loss_weight, "penalties": (0.12,)})
+    config = config.model_copy(update={"prerank": prerank})
+    out = written(config, Artifacts(tmp_path), 8000, bias)
+    network = chosen(config, out, len(bias)).network
+    validation = ExampleSet(out.examples("validation"), prerank_market.spec(len(bias)))
+    first, clicked = validation.column(POSITION) == 1, validation.column(LABEL)
+    curve = Calibration.from_arrays(load_weights(out.model("fscd") / CALIBRATION))
+    told = curve.apply(fitting.predict(network, validation))
+    assert told[first].mean() == pytest.approx(clicked[first].mean(), abs=0.02)
+    assert clicked.mean() < clicked[first].mean() - 0.05
