@@ -9,8 +9,6 @@ pruning and comparison, which look at a sample of the rows, start over.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 import time
@@ -36,6 +34,7 @@ from models.cross_search.crossable_pairs import allowed_pairs, require_configure
 from models.cross_search.derivation import Cross, derive
 from models.cross_search.outcome import SearchOutcome, SearchSpace
 from models.cross_search.pruning import Fold, GainEstimator, Selected, folds_of, select
+from models.cross_search.search_digest import search_digest
 from models.cross_search.telling_columns import narrowed
 from models.distributed.kept_parts import KeptParts
 from models.distributed.run_checkpoint import CHECKPOINTS, RunCheckpoint, named
@@ -95,7 +94,7 @@ def find_crosses(
                     chosen_seed)
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
     require_configured(columns, config)
-    digest = _digest(config, chosen_seed, columns)
+    digest = search_digest(config, out, spec, chosen_seed, columns)
     known = _kept(out, digest, config)
     if known is not None and not force:
         return known, None
@@ -273,15 +272,6 @@ def _spread(allowed: np.ndarray, places: list[int], count: int) -> np.ndarray:
     full = np.zeros((count, count), dtype=bool)
     full[np.ix_(places, places)] = allowed
     return full
-
-
-def _digest(config: Config, seed: int, columns: CrossColumns) -> str:
-    """Changes with the settings, the seed and every id and label that the pruning sees."""
-    settings = [config.crosses.model_dump(mode="json"), config.seed, seed, [slot._asdict() for slot in columns.slots]]
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for array in (columns.ids, columns.label, columns.row):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _write(out: Artifacts, search: SearchOutcome, digest: str) -> None:
