@@ -22,6 +22,7 @@ from models.distributed import data_parallel
 from models.distributed.run_checkpoint import CHECKPOINTS, Identity, RunCheckpoint, named, short
 from models.jobs.training_task import TrainingTask
 
+TOWER = "two_tower"
 APART = {"models", "ranker", "warm_start", "checkpoint_minutes"}  # settings that no model's weights depend on
 
 
@@ -37,6 +38,8 @@ def _parts(task: TrainingTask, name: str) -> dict[str, object]:
                    for path in paths)
     parts = {"model": name, "seed": task.seed, "settings": [*_settings(task.config).values()],
              "spec": task.spec.model_dump(mode="json"), "examples": files}
+    if name == TOWER:  # whether it finds more for unknown requesters is asked of its own candidates
+        parts["retrieve.two_tower"] = task.config.retrieve.two_tower
     if task.parent is not None and task.parent.weights(name.removesuffix(FRESH)):
         parts["parent"] = task.parent.manifest.content_hash
     return parts

@@ -36,7 +36,7 @@ from models.examples.nobody import Nobody
 from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel
 from models.jobs.model_tracking import end_run, log_epochs, start_run
-from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
+from models.jobs.resume import TOWER, clear_runs, digest, finished, kept_run, take_summary_away
 from models.jobs.training_task import TrainingTask
 from models.layers.own_rows import dealt
 from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
@@ -45,7 +45,7 @@ from models.tracking.tracking import TrackedRun
 from models.training import checkpoint, fitting
 from models.training.progress import batch_counter
 
-TOWER, PRE_RANKER = "two_tower", "pre_ranker"
+PRE_RANKER = "pre_ranker"
 RECALL_AT = (10, 100)
 
 

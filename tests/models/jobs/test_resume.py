@@ -52,6 +52,15 @@ def test_the_digest_moves_with_name_seed_and_examples(make_task) -> None:
     assert digest(task, "dnn") != before
 
 
+def test_the_towers_alone_know_their_quota_of_candidates(make_task) -> None:
+    """By it they are compared with popularity for unknown requesters."""
+    task = make_task()
+    retrieve = task.config.retrieve.model_copy(update={"two_tower": 5})
+    other = replace(task, config=task.config.model_copy(update={"retrieve": retrieve}))
+    assert digest(other, "two_tower") != digest(task, "two_tower")
+    assert digest(other, "dnn") == digest(task, "dnn")
+
+
 @pytest.mark.parametrize("broken", ["weights", "json", "record"])
 def test_a_broken_folder_is_trained_again(make_task, broken) -> None:
     task = make_task()
