@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import grpc
-from grpc_health.v1 import health, health_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from contracts.bundle.bundle import Manifest
 from contracts.shown import short
@@ -38,37 +38,65 @@ def bundle_age(manifest: Manifest) -> float:
     return (datetime.now(UTC) - manifest.created).total_seconds()
 
 
-class BundleHealth(health.aio.HealthServicer):
+class BundleHealth(health_pb2_grpc.HealthServicer):
     """`answers` is the response log, None where nothing is logged; `load` tells floor and queue. With a `gate` the
-    status is anybody's, and the figures are for the roles catalogue and administration. `who` names callers."""
+    status is anybody's, and the figures are for the roles catalogue and administration. `who` names callers. What is
+    called of it belongs to one event loop, and waits for no caller."""
 
     def __init__(
         self, manifest: Manifest, answers: ResponseLog | None, load: Callable[[], Mapping[str, str]] = dict,
         gate: Gate | None = None, who: Who | None = None,
     ) -> None:
-        super().__init__()
         self._manifest, self._answers, self._load, self._gate = manifest, answers, load, gate
         self._who = who or caller_name(gate)
         self._watching = Places(MOST_WATCHING, "calls watch the status", "ask Check")
+        self._statuses = {"": health_pb2.HealthCheckResponse.SERVING}
+        self._changed: set[asyncio.Event] = set()  # one of each watcher: there may be another status than it was told
+        self._stopping = False
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext
     ) -> health_pb2.HealthCheckResponse:
         if self._may_see_figures(context):
             context.set_trailing_metadata(tuple(self.figures().items()))
-        return await super().Check(request, context)
+        if request.service not in self._statuses:
+            await context.abort(grpc.StatusCode.NOT_FOUND)
+        return health_pb2.HealthCheckResponse(status=self._statuses[request.service])
 
     async def Watch(self, request: health_pb2.HealthCheckRequest, context: grpc.aio.ServicerContext) -> None:
-        """Anybody's, and without an end: RESOURCE_EXHAUSTED above MOST_WATCHING, and above a caller's share of them."""
+        """Anybody's, and without an end: RESOURCE_EXHAUSTED above MOST_WATCHING, and above a caller's share of them.
+        Who takes an answer late is told the latest status then."""
         who = self._who(context)
         try:
             self._watching.take(who)
         except NoPlace as error:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
+        changed, said = asyncio.Event(), None
+        self._changed.add(changed)
         try:
-            await super().Watch(request, context)
+            while True:
+                changed.clear()
+                status = self._statuses.get(request.service, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
+                if status != said:
+                    await context.write(health_pb2.HealthCheckResponse(status=status))
+                    said = status
+                await changed.wait()
         finally:
+            self._changed.remove(changed)
             self._watching.leave(who)
+
+    def set(self, service: str, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
+        """From now on; once the server is stopping, no more."""
+        if not self._stopping:
+            self._statuses[service] = status
+            for changed in self._changed:
+                changed.set()
+
+    def stop(self) -> None:
+        """Nothing is served any more."""
+        for service in list(self._statuses):
+            self.set(service, health_pb2.HealthCheckResponse.NOT_SERVING)
+        self._stopping = True
 
     def _may_see_figures(self, context: grpc.aio.ServicerContext) -> bool:
         if self._gate is None:
@@ -102,7 +130,7 @@ class BundleHealth(health.aio.HealthServicer):
                 if moves != said:
                     said = moves
                     for service in services:
-                        await self.set(service, status.SERVING if moves else status.NOT_SERVING)
+                        self.set(service, status.SERVING if moves else status.NOT_SERVING)
                 await asyncio.sleep(WATCH_SECONDS)
 
     async def watch_answers(self) -> None:
@@ -112,5 +140,5 @@ class BundleHealth(health.aio.HealthServicer):
                 status = health_pb2.HealthCheckResponse
                 self._answers.tend()
                 writes = not self._answers.state.cause
-                await self.set(RESPONSE_LOG_SERVICE, status.SERVING if writes else status.NOT_SERVING)
+                self.set(RESPONSE_LOG_SERVICE, status.SERVING if writes else status.NOT_SERVING)
                 await asyncio.sleep(WATCH_SECONDS)

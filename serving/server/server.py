@@ -173,7 +173,7 @@ class Server:
             await self._stored.look()
             tasks.append(asyncio.create_task(self._stored.follow()))
         for service in RANKED:
-            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+            self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
         tasks.append(asyncio.create_task(watch(self._observer, self._watched)))
         on_ready(bound)
         await self._stopping.wait()
@@ -230,7 +230,7 @@ class Server:
 
     async def _stop(self) -> None:
         end = time.monotonic() + KEEP_SECONDS
-        await self._health.enter_graceful_shutdown()
+        self._health.stop()
         await self._take_in()
         self._servicer.refusing = True
         await self._take_in()

@@ -21,6 +21,7 @@ from serving.server import bundle_health
 from serving.server.bundle_health import MOST_WATCHING, RESPONSE_LOG_SERVICE, BundleHealth, bundle_age
 from tests.serving.in_process_server import InProcessServer
 from tests.serving.logged_responses import NOON, response
+from tests.serving.silent_caller import SilentCaller
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 MANIFEST = Manifest(schema_version=SCHEMA_VERSION, name="shop", content_hash="0123456789abcdef", files={},
@@ -88,7 +89,7 @@ def test_what_ranks_is_not_serving_while_all_of_it_hangs(monkeypatch: pytest.Mon
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         for service in ("shop", RESPONSE_LOG_SERVICE):
-            await health.set(service, SERVING)
+            health.set(service, SERVING)
         watching = asyncio.create_task(health.watch_ranking(["shop"], lambda: stuck[0]))
         async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = health_pb2_grpc.HealthStub(channel)
@@ -141,5 +142,56 @@ def test_so_many_watch_of_one_caller_and_no_more_until_one_leaves(tmp_path: Path
             return bool(await watch.read())
         except grpc.aio.AioRpcError:
             return False
+
+    asyncio.run(asyncio.wait_for(drive(), 20))
+
+
+def test_who_watches_is_told_though_another_has_left() -> None:
+    health, asked = BundleHealth(MANIFEST, None), health_pb2.HealthCheckRequest()
+
+    async def drive() -> None:
+        server = grpc.aio.server()
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub, status = health_pb2_grpc.HealthStub(channel), health_pb2.HealthCheckResponse
+            leaves, stays, unknown = stub.Watch(asked), stub.Watch(asked), stub.Watch(
+                health_pb2.HealthCheckRequest(service="later"))
+            assert [(await one.read()).status for one in (leaves, stays, unknown)] == [
+                SERVING, SERVING, status.SERVICE_UNKNOWN]
+            leaves.cancel()
+            last = stub.Watch(asked)
+            assert (await last.read()).status == SERVING
+            health.set("later", SERVING)
+            assert (await unknown.read()).status == SERVING
+            health.stop()
+            health.set("", SERVING)
+            assert {(await one.read()).status for one in (stays, last, unknown)} == {NOT_SERVING}
+            assert (await stub.Check(asked, timeout=20)).status == NOT_SERVING
+        await server.stop(None)
+
+    asyncio.run(asyncio.wait_for(drive(), 20))
+
+
+def test_a_watcher_that_takes_nothing_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bundle_health, "WATCH_SECONDS", 0.02)
+    health = BundleHealth(MANIFEST, None)
+
+    async def drive() -> None:
+        server = grpc.aio.server()
+        health_pb2_grpc.add_HealthServicer_to_server(health, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            with SilentCaller(port) as silent:
+                silent.ask("", 1, "grpc.health.v1.Health/Watch")
+                await asyncio.to_thread(silent.answered, 1)
+                watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+                assert (await watch.read()).status == SERVING
+                watching = asyncio.create_task(health.watch_ranking([""], lambda: 60.0))
+                assert (await watch.read()).status == NOT_SERVING
+                watching.cancel()
+        await server.stop(None)
 
     asyncio.run(asyncio.wait_for(drive(), 20))

@@ -402,6 +402,23 @@ def test_sigterm_refuses_callers_that_never_pause(bundle_folder, loaded, tmp_pat
     assert server.process.wait(15) == 0
 
 
+def test_sigterm_ends_a_server_whose_health_is_watched_by_one_that_takes_nothing(bundle_folder, loaded, tmp_path):
+    """What it has answered is in the log."""
+    options = ("--log-answers", str(tmp_path / "answers"), "--workers", "1")
+    server = ServerProcess(bundle_folder, tmp_path / "server.log", options=options)
+    with SilentCaller(server.port) as silent, grpc.insecure_channel(server.target) as channel:
+        silent.ask("", 1, "grpc.health.v1.Health/Watch")
+        silent.answered(1)
+        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+        with RankingClient(server.target) as client:
+            client.rank(a_user(loaded), seconds=60, request_id="last")
+        server.process.send_signal(signal.SIGTERM)
+        assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert server.process.wait(14) == 0
+    assert logged(tmp_path / "answers", "last")["status"] == "OK"
+
+
 def running(answers: list[grpc.Future]) -> int:
     return sum(not answer.done() for answer in answers)
 
