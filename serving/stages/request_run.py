@@ -10,8 +10,7 @@
 
 A stage is also left out where more comes than can be answered whole: first rank, then prerank, at last the search, by
 the level of serving/admission/brown_out.py. Times are running quantiles (serving/request/stage_clock.py). What a run
-holds is replaced as a whole after each stage, so that another thread can answer from it (`salvage`) while a stage
-overruns: an overrun costs stages, not the answer.
+holds is replaced as a whole after each stage: while one overruns, another thread answers from it (`salvage`).
 """
 
 from __future__ import annotations
@@ -57,6 +56,7 @@ class RequestRun:
         self._held: Held | None = None
         self._ranked: Held | None = None
         self._reranking = False
+        self._slate: tuple[Slate, Held] | None = None
         self._left_out: tuple[str, ...] = ()
         self._rules = stages.retrieval.rules.active(query)
         self._before = () if query.fresh is None else (query.fresh.report,)
@@ -83,11 +83,10 @@ class RequestRun:
         held = self._ranked = self._ranked or self._rank(trace)
         self.deadline.checkpoint()
         self._reranking = True
-        slate, held = self._reranked(held)
+        slate, held = self._slate = self._reranked(held)
         if trace is not None:
             trace["rerank"] = slate.candidates.rows
-        reasons, report = self._explained(slate.candidates, held.requester)
-        return self._answer(slate, held, reasons, report)
+        return self._answer(slate, held, *self._explained(slate.candidates, held.requester))
 
     def following(self, query: RankQuery, deadline: Deadline) -> RequestRun | None:
         """A run that begins with what this one has ranked, less what is `shown`; None where it asks for something else,
@@ -120,13 +119,16 @@ class RequestRun:
     @torch.inference_mode()
     def salvage(self) -> RankAnswer:
         """An answer from what is there now: the stages that are not done are replaced by their fallbacks."""
+        slate, held = self._slate or self._salvaged()
+        return self._answer(slate, held, *self._unexplained(slate.candidates, NO_TIME, self._query.explain))
+
+    def _salvaged(self) -> tuple[Slate, Held]:
         held = self._held or self._popular(None, 0, OVERRAN)
         done = {report.name for report in held.reports}
         for name, fallback in (("prerank", Fallback.TWO_TOWER_SCORE), ("rank", Fallback.PREVIOUS_ORDER)):
             if name not in done:
                 held = held.after(self._previous(held, fallback, OVERRAN), name, 0)
-        slate, held = self._organic(held, 0, OVERRAN) if self._reranking else self._reranked(held)
-        return self._answer(slate, held, *self._unexplained(slate.candidates, NO_TIME, self._query.explain))
+        return self._organic(held, 0, OVERRAN) if self._reranking else self._reranked(held)
 
     def _retrieve(self) -> Held:
         stages, query, last, begun = self._stages, self._query, self._last, time.perf_counter()
@@ -159,14 +161,11 @@ class RequestRun:
             return NO_VECTOR
         return self._attempt(lambda: self._stages.user_tower(requester.inputs), "retrieve")[0]
 
-    def _popular(
-        self, known: tuple[Requester, np.ndarray | None] | None, begun: float, cause: str
-    ) -> Held:
+    def _popular(self, known: tuple[Requester, np.ndarray | None] | None, begun: float, cause: str) -> Held:
         requester, vector = known or (self._stages.features.requester(self._query), None)
-        found: Retrieved = self._stages.retrieval.popular(self._query, requester)
-        candidates = found.candidates
-        if vector is not None:
-            candidates = self._stages.retrieval.with_tower_score(candidates, vector)
+        retrieval = self._stages.retrieval
+        found: Retrieved = retrieval.popular(self._query, requester)
+        candidates = found.candidates if vector is None else retrieval.with_tower_score(found.candidates, vector)
         spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)
@@ -286,9 +285,7 @@ class RequestRun:
             raise DeadlineExpired(f"no time for the whole stage {name!r}, and the request takes no partial answer; "
                                   "send it with more time, or with partial_ok")
 
-    def _answer(
-        self, slate: Slate, held: Held, reasons: Sequence[list[Reason]], explained: StageReport
-    ) -> RankAnswer:
+    def _answer(self, slate: Slate, held: Held, reasons: Sequence[list[Reason]], explained: StageReport) -> RankAnswer:
         begun = time.perf_counter()
         bundle = self._stages.bundle
         items = slate_items(slate, reasons, bundle.items)

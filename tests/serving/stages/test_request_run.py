@@ -19,6 +19,7 @@ from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, S
 from serving.stages.funnel import Funnel
 from serving.stages.prerank import PrerankStage
 from serving.stages.rank import RankStage
+from serving.stages.reasons import Reasons
 from serving.stages.rerank import RerankStage
 from serving.stages.retrieval import RetrievalStage
 
@@ -115,6 +116,26 @@ def test_while_a_stage_hangs_the_run_answers_with_what_it_holds(
     assert not whole.degraded
     assert len(salvaged[0].items) == 5
     assert all(0 < item.probability < 1 for item in salvaged[0].items)
+
+
+def test_while_reasons_hang_the_slate_keeps_its_order_and_prices(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    salvaged: list[RankAnswer] = []
+    run = Funnel(loaded).begin(replace(ASKED, explain=True), Deadline(None))
+    explain = Reasons.top
+
+    def overrun(self: Reasons, *arguments: Any) -> Any:
+        salvaged.append(run.salvage())
+        return explain(self, *arguments)
+
+    monkeypatch.setattr(Reasons, "top", overrun)
+    whole = run.complete()
+    assert any(item.reasons for item in whole.items)
+    assert any(item.price for item in whole.items)
+    assert salvaged[0].items == [replace(item, reasons=[]) for item in whole.items]
+    assert fallbacks(salvaged[0]) == {"explain": Fallback.WITHOUT_REASONS}
+    assert salvaged[0].stages[:-1] == whole.stages[:-1]
 
 
 @pytest.mark.parametrize(("level", "without"), [(0, []), (1, ["rank"]), (2, ["prerank", "rank"]),
