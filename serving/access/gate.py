@@ -36,6 +36,7 @@ class Gate:
         self._files: tuple[Path, ...] = (path,)
         self._callers = self._read()
         self._mark, self._looked = self._marks(), time.monotonic()
+        self._unusable: list[tuple[int, ...]] = []  # the mark of a look that failed, which the log has been told
         self._refused, self._told = 0, -TELL_SECONDS
 
     def admit(self, method: str, metadata: Metadata) -> Caller | None:
@@ -66,11 +67,13 @@ class Gate:
         try:
             self._looked, mark = time.monotonic(), self._marks()
             if mark != self._mark:
-                self._mark = mark
                 self._callers = self._read()
+                self._mark = mark
                 log.info("the access file %s has changed and is in force", self._path)
         except ConfigError as error:
-            log.error("%s; who was let in before, still is", error)
+            if mark != self._unusable:
+                self._unusable = mark
+                log.error("%s; who was let in before, still is", error)
         finally:
             self._lock.release()
 

@@ -70,6 +70,26 @@ def test_a_file_that_may_be_read_by_now_is_in_force(file: Path, monkeypatch: pyt
     assert caller.name == "new"
 
 
+def test_a_look_that_fails_for_a_while_leaves_no_revoked_token_good(
+    file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file stays as it is; it is one line of the log."""
+    gate = Gate(file)
+    changed(file, entry("new-secret", "new", ["ranking"], None))
+
+    def out_of_files(path: Path) -> NoReturn:
+        raise ConfigError(f"{path} cannot be read (Too many open files)")
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(gate_module, "read", out_of_files)
+        for _ in range(3):
+            assert gate.caller(with_token("shop-secret")).name == "shop"
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    with pytest.raises(UnknownCaller):
+        gate.caller(with_token("shop-secret"))
+    assert gate.caller(with_token("new-secret")).name == "new"
+
+
 def test_health_is_open(file: Path) -> None:
     assert Gate(file).admit("/grpc.health.v1.Health/Check", []) is None
 
