@@ -112,10 +112,10 @@ class Engine:
         with self._lock:
             return self._clock() - self._moved if self._hanging >= SPARES and self._busy else 0.0
 
-    def refusal(self, tenant: str, remaining: float) -> str:
-        """Why a request with so many seconds of work would wait in vain, or ""."""
+    def refusal(self, tenant: str, remaining: float, least: float) -> str:
+        """Why a request with so many seconds of work, `least` those it needs, would wait in vain, or ""."""
         with self._lock:
-            return self._admission.refusal(tenant, remaining, self._funnel.floor, self.service)
+            return self._admission.refusal(tenant, remaining, least, self.service)
 
     async def submit(self, run: Run[Answer], tenant: str) -> Answer:
         """Raises Overloaded, DeadlineExpired, and what the run raises. A cancelled caller stops the run."""

@@ -41,7 +41,7 @@ def _entered(
     unread = partial(servicer.unread, method.__name__)
 
     async def handle(_: object, context: grpc.aio.ServicerContext) -> Message:
-        why = servicer.enter(context)
+        why = servicer.enter(method.__name__, context)
         if why:
             unread("RESOURCE_EXHAUSTED", context)
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)

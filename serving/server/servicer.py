@@ -135,12 +135,14 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
                 "sluice-queue-ms": f"{1000 * self._engine.queue_age:.2f}",
                 "sluice-turned-away": str(self.turned_away)}
 
-    def enter(self, context: grpc.aio.ServicerContext) -> str:
-        """Of every call, before its request is read (serving/server/entry.py): why it is refused, or ""."""
+    def enter(self, method: str, context: grpc.aio.ServicerContext) -> str:
+        """Of every call, before its request is read (serving/server/entry.py): why it is refused, or "". `Score`
+        searches nothing, and has an answer below the floor."""
         self.taken += 1
         if self.refusing or self._engine.free:
             return ""
-        why = self._engine.refusal(self._tenant(context), self._seconds(context) - self.reserve)
+        least = ScoreRun.least if method == "Score" else self._funnel.floor
+        why = self._engine.refusal(self._tenant(context), self._seconds(context) - self.reserve, least)
         self.turned_away += bool(why)
         return why
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import grpc
@@ -72,10 +72,7 @@ def test_who_may_not_wait_is_refused_unread(
     rank, asked = sluice_pb2_grpc.RankingStub(channel).Rank, pb.RankRequest(user_id="u01")
     gate.clear()
     patient = [rank.future(asked, timeout=LONG) for _ in range(1 + WAITING)]
-    end = time.monotonic() + LONG
-    while servicer.load()["sluice-waiting"] != str(WAITING):
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    until(lambda: servicer.load()["sluice-waiting"] == str(WAITING))
     with pytest.raises(grpc.RpcError, match="2 requests wait, as many as may") as caught:
         channel.unary_unary("/sluice.v1.Ranking/Rank")(UNREADABLE, timeout=LONG)
     gate.set()
@@ -83,6 +80,30 @@ def test_who_may_not_wait_is_refused_unread(
     assert servicer.load()["sluice-turned-away"] == "1"
     assert all(one.result().items for one in patient)
     assert servicer.taken == 2 + WAITING
+
+
+def test_a_score_may_wait_where_there_is_no_time_for_a_search(
+    channel: grpc.Channel, servicer: RankingServicer, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Funnel, "floor", 2 * LONG)
+    stub, asked = sluice_pb2_grpc.RankingStub(channel), pb.RankRequest(user_id="u01")
+    gate.clear()
+    running = stub.Rank.future(asked, timeout=LONG)
+    until(lambda: not servicer.engine.free)
+    score = stub.Score.future(pb.ScoreRequest(user_id="u01", item_ids=["i01"]), timeout=LONG)
+    with pytest.raises(grpc.RpcError, match="the queue alone takes"):
+        stub.Rank(asked, timeout=LONG)
+    until(lambda: servicer.taken == 3)
+    gate.set()
+    assert len(score.result().probabilities) == 1
+    assert running.result().items
+
+
+def until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def test_what_cannot_be_parsed_fails_and_the_next_call_does_not(channel: grpc.Channel) -> None:
