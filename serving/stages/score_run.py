@@ -28,8 +28,8 @@ class ScoreRun:
 
     @property
     def brief(self) -> bool:
-        """One chunk."""
-        return len(self._query.items) <= CHUNK
+        """One chunk, of which nothing has to be encoded."""
+        return len(self._query.items) <= CHUNK and not self._query.features
 
     def __init__(
         self, bundle: LoadedBundle, features: RequestFeatures, describer: ItemDescriber, rank: RankStage,

@@ -70,6 +70,17 @@ def test_what_cannot_be_scored_is_refused(
         score(funnel, items, **asked)
 
 
+def test_few_items_are_brief_unless_the_request_describes_some(funnel: Funnel) -> None:
+    """What it describes may be ten thousands of values, to be encoded."""
+    def brief(items: int, **asked: Any) -> bool:
+        names = tuple(f"i{number}" for number in range(items))
+        return funnel.begin_score(ScoreQuery("u06", names, **asked), FOREVER).brief
+
+    assert brief(score_run.CHUNK)
+    assert not brief(score_run.CHUNK + 1)
+    assert not brief(1, features={"i0": {"category": "books"}})
+
+
 def test_all_or_nothing_in_time(funnel: Funnel, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeadlineExpired):
         score(funnel, ("i01",), Deadline(0.0))
