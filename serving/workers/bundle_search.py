@@ -66,9 +66,10 @@ class BundleSearch:
         version, error = None, None
         try:
             version = self._source.latest()
+            found = self._found  # who takes it meanwhile, leaves None
             if version is None or version == served or self.is_refused(version):
                 self._found = None
-            elif self._found is None or self._found.version != version:
+            elif found is None or found.version != version:
                 self._found = None
                 self._found = ServedBundle(version=version, folder=self._source.fetch(version))
         except Exception as raised:

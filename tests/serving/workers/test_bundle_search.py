@@ -6,6 +6,8 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,36 @@ def test_what_is_refused_after_it_was_found_is_not_handed_over() -> None:
     search.refuse("shop-2")
     assert search.take() is None
     assert found(search) is None
+
+
+def test_what_is_taken_while_a_search_looks_once_more_is_not_refused() -> None:
+    """Before whichever of its instructions."""
+    before = 0
+    while taken_before(before):
+        before += 1
+    assert before > 10
+
+
+def taken_before(instruction: int) -> bool:
+    """Is there such an instruction?"""
+    shelf, own, passed = Shelf(), BundleSearch.begin.__code__.co_filename, 0
+    shelf.version, search = "shop-2", BundleSearch(shelf)
+    looked(search)
+
+    def step(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal passed
+        frame.f_trace_opcodes = frame.f_code.co_filename == own
+        if event == "opcode":
+            if passed == instruction:
+                search.take()
+            passed += 1
+        return step
+
+    threading.settrace(step)
+    looked(search)
+    threading.settrace(None)  # type: ignore[arg-type]
+    assert search.error is None
+    return passed > instruction
 
 
 def test_a_slow_download_holds_up_nobody() -> None:
