@@ -136,8 +136,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
                 "sluice-turned-away": str(self.turned_away)}
 
     def enter(self, method: str, context: grpc.aio.ServicerContext) -> str:
-        """Of every call, before its request is read (serving/server/entry.py): why it is refused, or "". `Score`
-        searches nothing, and has an answer below the floor."""
+        """Of every call, before its request is read (serving/server/entry.py): why it is refused, or ""."""
         self.taken += 1
         if self.refusing or self._engine.free:
             return ""
@@ -210,21 +209,25 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         begin: Callable[[], Awaitable[Run[Answer]]],
     ) -> Answer:
         """All or nothing in time; what fails is a status."""
-        begun, said = time.perf_counter(), CANCELLED
+        begun, said, spent, caller = time.perf_counter(), CANCELLED, 0.0, self._observer.caller(context)
+
+        def tell(context: grpc.aio.ServicerContext) -> None:
+            status = at_the_end(said, context, self.reserve)
+            self._observer.ended(EndedCall(method, status, spent, None, short(request_id), caller))
+
+        if self._followed:
+            after(context, tell)
         try:
             if self.refusing:
                 raise Stopping("the server is stopping; ask another one")
             answer = await self._engine.submit(await begin(), self._tenant(context))
             said = OK
         except Exception as error:
-            status = status_of(error, request_id, self._observer.caller(context))
+            status = status_of(error, request_id, caller)
             said = code_pb2.Code.Name(status.code)
             await context.abort_with_status(rpc_status.to_status(status))
         finally:
-            if self._followed:
-                said, spent = at_the_end(said, context, self.reserve), time.perf_counter() - begun
-                caller = self._observer.caller(context)
-                self._observer.ended(EndedCall(method, said, spent, None, short(request_id), caller))
+            spent = time.perf_counter() - begun
         return answer
 
     def _tenant(self, context: grpc.aio.ServicerContext) -> str:

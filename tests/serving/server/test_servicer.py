@@ -21,6 +21,7 @@ import grpc
 import pyarrow.dataset as ds
 import pytest
 import torch
+from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 from torch import nn
 
@@ -30,7 +31,7 @@ from models.examples.batches import FeatureBlock
 from serving.batches.large_requests import LARGE_BYTES
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.metrics.call_log import CallLog
-from serving.metrics.request_observer import RequestObserver
+from serving.metrics.request_observer import EndedCall, RequestObserver
 from serving.metrics.serving_metrics import ServingMetrics
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
@@ -38,6 +39,7 @@ from serving.replay import response_history
 from serving.request.deadline import Deadline
 from serving.request.query import RankAnswer, RankQuery
 from serving.response_log.response_log import ResponseLog
+from serving.server import servicer as servicer_module
 from serving.server.client import Placement, RankingClient
 from serving.server.connection import RankingFailed
 from serving.server.servicer import RankingServicer
@@ -463,6 +465,42 @@ def test_a_server_that_is_always_too_late_has_failed_every_call(loaded: LoadedBu
     assert found.failed.tolist() == [True] * 5
     assert found.failures == {"DEADLINE_EXCEEDED": 5}
     assert found.table["items"].to_pylist() == [[]] * 5
+
+
+class Statuses(RequestObserver):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended_with = SimpleQueue[str]()
+
+    def ended(self, call: EndedCall) -> None:
+        self.ended_with.put(call.status)
+
+
+@pytest.mark.parametrize(("method", "asked"), [
+    ("Score", pb.ScoreRequest(user_id="u01", item_ids=["i01"])),
+    ("WhyNot", pb.WhyNotRequest(request=pb.RankRequest(user_id="u01"), item_ids=["i01"]))])
+def test_an_answer_that_leaves_too_late_is_not_counted_as_ok(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, method: str, asked: Message
+) -> None:
+    """Though it was computed in time."""
+    write = "to_score_response" if method == "Score" else "to_why_not_response"
+    written, heard = getattr(servicer_module, write), Statuses()
+
+    def slow(*arguments: Any) -> Message:
+        time.sleep(2.5)
+        return written(*arguments)
+
+    made = RankingServicer(Funnel(loaded), loaded.manifest, SERVE, observer=heard)
+    with InProcessServer(made) as server, grpc.insecure_channel(server.target) as channel:
+        call = getattr(sluice_pb2_grpc.RankingStub(channel), method)
+        call(asked, timeout=20, wait_for_ready=True)
+        assert heard.ended_with.get(timeout=20) == "OK"
+        monkeypatch.setattr(servicer_module, write, slow)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(asked, timeout=2)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        assert heard.ended_with.get(timeout=20) == "DEADLINE_EXCEEDED"
+    made.close()
 
 
 def test_a_caller_that_hangs_up_early_is_no_failure_of_the_server(loaded: LoadedBundle, tmp_path: Path) -> None:
