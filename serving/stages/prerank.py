@@ -47,7 +47,7 @@ class PrerankStage:
         scored = candidates.first(len(logits)).scored(NAME, logits)
         objective = self.objective(logits, scored, by_value)
         kept = scored.take(best_first(scored.weighed(objective), scored.rows, self._keep))
-        return Stage(kept, *cut_status(len(scored), len(candidates)))
+        return Stage(kept, *cut_status(len(scored), len(candidates)), scored=len(scored))
 
     def logits(self, candidates: Candidates, requester: Requester, user_vector: np.ndarray) -> np.ndarray:
         """[K] of all the candidates, in their order."""

@@ -83,4 +83,4 @@ class RankStage:
         bids = scored.bids_of(self._bids) if by_value and self._bids is not None else None
         objective = probabilities if bids is None else expected_revenue(bids, probabilities)
         ordered = scored.take(best_first(scored.weighed(objective), scored.rows, len(scored)))
-        return Stage(ordered, *cut_status(len(scored), len(candidates)))
+        return Stage(ordered, *cut_status(len(scored), len(candidates)), scored=len(scored))

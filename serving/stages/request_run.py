@@ -201,7 +201,7 @@ class RequestRun:
             clock.tell(name, spent)
         else:
             self._insist(name)
-            clock.tell(chunk, spent * size / max(len(stage.candidates), 1))
+            clock.tell(chunk, spent * size / stage.scored)
         return held.after(stage, name, round(spent * 1e6))
 
     def _work(self, name: str, held: Held, deadline: Deadline) -> Stage:

@@ -21,12 +21,13 @@ from serving.request.request_features import Requester
 
 
 class Stage(NamedTuple):
-    """What a stage hands on."""
+    """What a stage hands on; `scored`: of how many candidates, where it is one that scores."""
 
     candidates: Candidates
     status: StageStatus = StageStatus.COMPLETE
     cause: str = ""
     fallback: Fallback = Fallback.NONE
+    scored: int = 0
 
 
 class Held(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay.channel_recall import with_quotas
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, StageStatus
+from serving.stages import prerank, rank, request_run
 from serving.stages.funnel import Funnel
 from serving.stages.prerank import PrerankStage
 from serving.stages.rank import RankStage
@@ -182,6 +184,25 @@ def test_the_clock_knows_every_stage_after_one_request(loaded: LoadedBundle) -> 
     for _ in range(2):
         funnel.rank(ASKED, Deadline(None))
     assert 0.0 < funnel.floor < funnel.whole < 5.0
+
+
+@pytest.mark.parametrize("stage", ["prerank", "rank"])
+def test_a_chunk_takes_its_share_of_what_was_scored_and_not_of_what_was_kept(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    """The time is over once the first chunk of eight is scored, of which pre-ranking keeps five."""
+    keeps = loaded.settings.prerank.model_copy(update={"keep": 5 if stage == "prerank" else 20})
+    funnel = Funnel(replace(loaded, settings=loaded.settings.model_copy(update={"prerank": keeps})))
+    for module in (prerank, rank):
+        monkeypatch.setattr(module, "CHUNK", 8)
+    monkeypatch.setattr(request_run, "CHUNKS", {"prerank": 8, "rank": 8})
+    for _ in range(2):
+        funnel.clock.tell(stage, 10.0)
+    deadline = Deadline(0.5)
+    instead(monkeypatch, stage, lambda: time.sleep(max(deadline.remaining(), 0.0)))
+    report = next(one for one in funnel.rank(ASKED, deadline).stages if one.name == stage)
+    assert report.cause.startswith("the deadline passed after 8 of ")
+    assert funnel.clock.estimate(f"{stage}/chunk") == pytest.approx(report.microseconds / 1e6, abs=1e-5)
 
 
 def test_popular_items_keep_the_filters_and_leave_out_what_was_seen(
