@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from importlib import import_module
 
@@ -29,6 +30,7 @@ from contracts.logs import log_to_stderr
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
 STUCK_SECONDS = 1.0  # longer than any run that goes on beside hanging ones
+COUNTING = 0.01  # of a core, for counting connections: some 30 microseconds each
 log = logging.getLogger("sluice.serving")
 
 
@@ -52,6 +54,7 @@ class Orders:
     def __init__(self, reports: Reports, port: int) -> None:
         self._reports, self._port = reports, port
         self._listen = threading.Event()
+        self._connections, self._count_next = 0, 0.0
         self.loop: asyncio.AbstractEventLoop | None = None
         self.stuck: Callable[[], float] = float
         self.service: Callable[[], float] = float
@@ -82,14 +85,21 @@ class Orders:
             select(self._port, order.select, order.first)
         if order.ping and self.loop is not None:
             with contextlib.suppress(RuntimeError):  # a closed loop: this process is about to end
-                self.loop.call_soon_threadsafe(self._pong, order.ping)
+                self.loop.call_soon_threadsafe(self._pong, order.ping, self._counted())
 
-    def _pong(self, number: int) -> None:
+    def _pong(self, number: int, connections: int) -> None:
+        if self.stuck() < STUCK_SECONDS:  # one in which every thread hangs answers nobody, and is as good as dead
+            self._reports.send(WorkerReport(pong=number, connections=connections, service=self.service()))
+
+    def _counted(self) -> int:
+        """Connections: of now where they are few, else of some seconds ago."""
         from serving.server.port_takeover import connections
 
-        if self.stuck() < STUCK_SECONDS:  # one in which every thread hangs answers nobody, and is as good as dead
-            self._reports.send(WorkerReport(pong=number, connections=connections(self._port),
-                                            service=self.service()))
+        if time.monotonic() >= self._count_next:
+            begun = time.thread_time()
+            self._connections = connections(self._port)
+            self._count_next = time.monotonic() + (time.thread_time() - begun) / COUNTING
+        return self._connections
 
 
 def _lines() -> Iterable[bytes]:
