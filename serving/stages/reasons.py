@@ -20,7 +20,7 @@ from models.inference.split_ranker import BegunDnn, SplitDnn
 from serving.bundle.feature_store import UNKNOWN_ROW
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.given_items import GivenItems
-from serving.request.query import Reason
+from serving.request.query import Fallback, Reason, StageReport, StageStatus
 from serving.request.request_features import Requester, RequestFeatures
 from serving.stages.rank import RankStage
 from serving.stages.sensitivity import Sensitivity, input_columns
@@ -171,3 +171,9 @@ def _masks(
         for mask, owned in zip(masks, columns, strict=True):
             mask[place, owned] = True
     return masks[0], masks[1]
+
+
+def without_reasons(count: int, cause: str, wanted: bool) -> tuple[list[list[Reason]], StageReport]:
+    """Of a slate of so many items, and the stage's report."""
+    fallback = Fallback.WITHOUT_REASONS if wanted else Fallback.NONE
+    return [[] for _ in range(count)], StageReport("explain", count, count, 0, StageStatus.SKIPPED, cause, fallback)

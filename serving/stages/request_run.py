@@ -10,7 +10,8 @@
 
 A stage is also left out where more comes than can be answered whole: first rank, then prerank, at last the search, by
 the level of serving/admission/brown_out.py. Times are running quantiles (serving/request/stage_clock.py). What a run
-holds is replaced as a whole after each stage: while one overruns, another thread answers from it (`salvage`).
+holds is replaced as a whole after each stage, so that another thread can answer from it (`salvage`) while a stage
+overruns: an overrun costs stages, not the answer, unless described items are not read yet.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from serving.request.request_features import Requester
 from serving.stages.bundle_stages import ANSWER, CHUNK, FLOOR, Stages
 from serving.stages.prerank import CHUNK as PRERANK_CHUNK
 from serving.stages.rank import CHUNK as RANK_CHUNK
+from serving.stages.reasons import without_reasons
 from serving.stages.rerank import NO_TIME, Slate, slate_items
 from serving.stages.retrieval import NO_VECTOR, Retrieved
 from serving.stages.scoring_stage import Held, Stage
@@ -53,6 +55,7 @@ class RequestRun:
     def __init__(self, stages: Stages, query: RankQuery, deadline: Deadline) -> None:
         self._stages, self._query, self.deadline = stages, query, deadline
         self._by_value = query.rerank and stages.rerank.kind == "auction"
+        self._requester: Requester | None = None
         self._held: Held | None = None
         self._ranked: Held | None = None
         self._reranking = False
@@ -120,27 +123,33 @@ class RequestRun:
     def salvage(self) -> RankAnswer:
         """An answer from what is there now: the stages that are not done are replaced by their fallbacks."""
         slate, held = self._slate or self._salvaged()
-        return self._answer(slate, held, *self._unexplained(slate.candidates, NO_TIME, self._query.explain))
+        return self._answer(slate, held, *without_reasons(len(slate.candidates), NO_TIME, self._query.explain))
 
     def _salvaged(self) -> tuple[Slate, Held]:
-        held = self._held or self._popular(None, 0, OVERRAN)
+        held = self._held or self._unsearched()
         done = {report.name for report in held.reports}
         for name, fallback in (("prerank", Fallback.TWO_TOWER_SCORE), ("rank", Fallback.PREVIOUS_ORDER)):
             if name not in done:
                 held = held.after(self._previous(held, fallback, OVERRAN), name, 0)
         return self._organic(held, 0, OVERRAN) if self._reranking else self._reranked(held)
 
+    def _unsearched(self) -> Held:
+        """Raises DeadlineExpired rather than read described items, which may take as long as the request has had."""
+        if self._query.features:
+            raise DeadlineExpired("the time was over before the described items were read; send fewer, or more time")
+        return self._popular(self._requester or self._stages.features.requester(self._query), None, 0, OVERRAN)
+
     def _retrieve(self) -> Held:
         stages, query, last, begun = self._stages, self._query, self._last, time.perf_counter()
-        requester = stages.features.requester(query)
+        requester = self._requester = stages.features.requester(query)
         if "retrieve" in self._left_out:
-            return self._popular((requester, None), begun, MORE_COMES)
+            return self._popular(requester, None, begun, MORE_COMES)
         vector = self._user_vector(requester)
         cause = "the user's vector could not be computed"
         if vector is not None:
             if not stages.clock.fits("retrieve", last, self.deadline):
                 self._insist("retrieve")
-                return self._popular((requester, vector), begun, NO_TIME)
+                return self._popular(requester, vector, begun, NO_TIME)
             found, cause = self._attempt(
                 lambda: stages.retrieval.run(query, requester, vector, self._by_value,
                                              self.deadline.before(last)), "retrieve")
@@ -152,8 +161,9 @@ class RequestRun:
                 status = StageStatus.DEGRADED if found.dropped else StageStatus.COMPLETE
                 report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6), status,
                                      found.dropped)
-                return Held(requester, vector, self._marked(found.candidates), found.unknown, (*self._before, report))
-        return self._popular((requester, vector), begun, cause)
+                marked = stages.retrieval.rules.marked(self._rules, found.candidates)
+                return Held(requester, vector, marked, found.unknown, (*self._before, report))
+        return self._popular(requester, vector, begun, cause)
 
     def _user_vector(self, requester: Requester) -> np.ndarray | None:
         """None where it cannot be computed; NO_VECTOR of one of whom nothing is known where no stage would read it."""
@@ -161,19 +171,16 @@ class RequestRun:
             return NO_VECTOR
         return self._attempt(lambda: self._stages.user_tower(requester.inputs), "retrieve")[0]
 
-    def _popular(self, known: tuple[Requester, np.ndarray | None] | None, begun: float, cause: str) -> Held:
-        requester, vector = known or (self._stages.features.requester(self._query), None)
-        retrieval = self._stages.retrieval
-        found: Retrieved = retrieval.popular(self._query, requester)
-        candidates = found.candidates if vector is None else retrieval.with_tower_score(found.candidates, vector)
+    def _popular(self, requester: Requester, vector: np.ndarray | None, begun: float, cause: str) -> Held:
+        found: Retrieved = self._stages.retrieval.popular(self._query, requester)
+        candidates = found.candidates
+        if vector is not None:
+            candidates = self._stages.retrieval.with_tower_score(candidates, vector)
         spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)
-        return Held(requester, vector, self._marked(candidates), found.unknown, (*self._before, report))
-
-    def _marked(self, candidates: Candidates) -> Candidates:
-        """With what business rules say of each."""
-        return self._stages.retrieval.rules.marked(self._rules, candidates)
+        marked = self._stages.retrieval.rules.marked(self._rules, candidates)
+        return Held(requester, vector, marked, found.unknown, (*self._before, report))
 
     def _scored(self, name: str, held: Held) -> Held:
         """Pre-ranking or ranking: whole, in chunks, or not at all."""
@@ -249,24 +256,19 @@ class RequestRun:
     def _explained(self, slate: Candidates, requester: Requester) -> tuple[list[list[Reason]], StageReport]:
         """Explains the ranker's logits; where the ranker did not run there is nothing to explain."""
         if not self._query.explain:
-            return self._unexplained(slate, "the request asked for none", False)
+            return without_reasons(len(slate), "the request asked for none", False)
         if "rank" not in slate.scores:
-            return self._unexplained(slate, "there are no scores of the ranker to explain", len(slate) > 0)
+            return without_reasons(len(slate), "there are no scores of the ranker to explain", len(slate) > 0)
         if not self._stages.clock.fits("explain", self._stages.clock.estimate(ANSWER), self.deadline):
             self._insist("explain")
-            return self._unexplained(slate, NO_TIME, True)
+            return without_reasons(len(slate), NO_TIME, True)
         begun = time.perf_counter()
         reasons, cause = self._attempt(lambda: self._stages.reasons.top(slate.rows, requester, slate.given), "explain")
         spent = time.perf_counter() - begun
         if reasons is None:
-            return self._unexplained(slate, cause, True)
+            return without_reasons(len(slate), cause, True)
         self._stages.clock.tell("explain", spent)
         return reasons, StageReport("explain", len(slate), len(slate), round(spent * 1e6))
-
-    def _unexplained(self, slate: Candidates, cause: str, wanted: bool) -> tuple[list[list[Reason]], StageReport]:
-        fallback = Fallback.WITHOUT_REASONS if wanted else Fallback.NONE
-        report = StageReport("explain", len(slate), len(slate), 0, StageStatus.SKIPPED, cause, fallback)
-        return [[] for _ in range(len(slate))], report
 
     def _attempt(self, work: Callable[[], Result], name: str) -> tuple[Result | None, str]:
         """What the work returns, or None and why not. Raises what it raises where the request wants all or nothing."""

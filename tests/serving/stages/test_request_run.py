@@ -17,6 +17,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.replay.channel_recall import with_quotas
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, StageStatus
+from serving.request.request_features import RequestFeatures
 from serving.stages import prerank, rank, request_run
 from serving.stages.funnel import Funnel
 from serving.stages.prerank import PrerankStage
@@ -138,6 +139,41 @@ def test_while_reasons_hang_the_slate_keeps_its_order_and_prices(
     assert salvaged[0].items == [replace(item, reasons=[]) for item in whole.items]
     assert fallbacks(salvaged[0]) == {"explain": Fallback.WITHOUT_REASONS}
     assert salvaged[0].stages[:-1] == whole.stages[:-1]
+
+
+def test_described_items_that_are_not_read_in_time_are_not_read_for_an_answer_either(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who answers in a run's place is the event loop, which would stand still meanwhile."""
+    asked = replace(ASKED, candidates=("i01", "new"), features={"new": {"category": "music"}}, bids={"new": 1.0})
+    run = Funnel(loaded).begin(asked, Deadline(None))
+    late: list[RankAnswer] = []
+
+    def salvage() -> None:
+        with pytest.raises(DeadlineExpired, match="described items"):
+            run.salvage()
+
+    instead(monkeypatch, "retrieve", salvage)
+    instead(monkeypatch, "prerank", lambda: late.append(run.salvage()))
+    assert not run.complete().degraded
+    assert {item.item for item in late[0].items} == {"i01", "new"}
+
+
+def test_an_answer_in_a_runs_place_takes_over_what_is_known_of_the_user(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, encoded, whole = Funnel(loaded).begin(ASKED, Deadline(None)), list[object](), RequestFeatures.requester
+
+    def counted(self: RequestFeatures, query: Any) -> Any:
+        encoded.append(query)
+        return whole(self, query)
+
+    monkeypatch.setattr(RequestFeatures, "requester", counted)
+    salvaged: list[RankAnswer] = []
+    instead(monkeypatch, "retrieve", lambda: salvaged.append(run.salvage()))
+    run.complete()
+    assert len(salvaged[0].items) == 5
+    assert len(encoded) == 1
 
 
 @pytest.mark.parametrize(("level", "without"), [(0, []), (1, ["rank"]), (2, ["prerank", "rank"]),
