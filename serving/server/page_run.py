@@ -44,7 +44,7 @@ class PageRun:
     @property
     def least(self) -> float:
         """Seconds of work below which there is no answer."""
-        return self._funnel.floor if self.partial_ok else self._funnel.whole
+        return min(map(self._funnel.stages.least, self._page.queries))
 
     def simplify(self, level: int) -> None:
         """Before it begins: every slate does without so many stages."""

@@ -140,7 +140,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self.taken += 1
         if self.refusing or self._engine.free:
             return ""
-        least = ScoreRun.least if method == "Score" else self._funnel.floor
+        least = ScoreRun.least if method == "Score" else self._funnel.least
         why = self._engine.refusal(self._tenant(context), self._seconds(context) - self.reserve, least)
         self.turned_away += bool(why)
         return why

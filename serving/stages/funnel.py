@@ -17,7 +17,7 @@ from serving.request.query import RankAnswer, RankQuery, ScoreQuery
 from serving.request.request_check import check, check_features, check_score
 from serving.request.request_features import RequestFeatures
 from serving.request.stage_clock import StageClock
-from serving.stages.bundle_stages import ANSWER, CLOCKED, FLOOR, Stages
+from serving.stages.bundle_stages import ANSWER, CLOCKED, FLOOR, LIST, SEARCH, Stages
 from serving.stages.prerank import PrerankStage
 from serving.stages.prerank_scorers import Scorer, configured_scorer
 from serving.stages.rank import RankStage
@@ -50,12 +50,18 @@ class Funnel:
     @property
     def floor(self) -> float:
         """Seconds of work below which a request gets less than a search of the items: retrieval and the answer."""
-        return self.clock.estimate(*FLOOR)
+        return self.clock.estimate(SEARCH, *FLOOR)
+
+    @property
+    def least(self) -> float:
+        """Seconds of work below which there is no answer, whatever is asked; lists count once there has been one."""
+        search, listed = self.clock.estimate(SEARCH), self.clock.estimate(LIST)
+        return min(search, listed or search) + self.clock.estimate(*FLOOR)
 
     @property
     def whole(self) -> float:
-        """Seconds that a request without reasons takes."""
-        return self.clock.estimate(*FLOOR, "prerank", "rank")
+        """Seconds that a search without reasons takes."""
+        return self.clock.estimate(SEARCH, *FLOOR, "prerank", "rank")
 
     def begin(self, query: RankQuery, deadline: Deadline) -> RequestRun:
         """The request, checked and ready to be run; cheap. Raises what `check` raises."""

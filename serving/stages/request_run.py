@@ -30,7 +30,7 @@ from serving.request.candidates import Candidates
 from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery, Reason, StageReport, StageStatus
 from serving.request.request_features import Requester
-from serving.stages.bundle_stages import ANSWER, CHUNK, FLOOR, Stages
+from serving.stages.bundle_stages import ANSWER, CHUNK, Stages, finding
 from serving.stages.prerank import CHUNK as PRERANK_CHUNK
 from serving.stages.rank import CHUNK as RANK_CHUNK
 from serving.stages.reasons import without_reasons
@@ -71,10 +71,8 @@ class RequestRun:
 
     @property
     def least(self) -> float:
-        """Seconds of work below which there is no answer: those of a search of the items, or of every stage."""
-        if self.partial_ok:
-            return self._stages.clock.estimate(*FLOOR)
-        return self._stages.clock.estimate(*FLOOR, "prerank", "rank", *(["explain"] if self._query.explain else []))
+        """Seconds of work below which there is no answer."""
+        return self._stages.least(self._query)
 
     def simplify(self, level: int) -> None:
         """Before it begins: to do without so many stages. Of given candidates there is no search to be left out."""
@@ -147,7 +145,7 @@ class RequestRun:
         vector = self._user_vector(requester)
         cause = "the user's vector could not be computed"
         if vector is not None:
-            if not stages.clock.fits("retrieve", last, self.deadline):
+            if not stages.clock.fits(finding(query), last, self.deadline):
                 self._insist("retrieve")
                 return self._popular(requester, vector, begun, NO_TIME)
             found, cause = self._attempt(
@@ -155,7 +153,7 @@ class RequestRun:
                                              self.deadline.before(last)), "retrieve")
             if found is not None:
                 spent = time.perf_counter() - begun
-                stages.clock.tell("retrieve", spent - found.aside)
+                stages.clock.tell(finding(query), spent - found.aside)
                 if found.dropped:
                     self._insist("retrieve")
                 status = StageStatus.DEGRADED if found.dropped else StageStatus.COMPLETE

@@ -45,6 +45,14 @@ def test_one_placement_is_a_request(funnel: Funnel) -> None:
     assert found.slates[0].items == alone.items
 
 
+def test_a_page_of_lists_does_not_need_the_time_of_a_search(loaded: LoadedBundle) -> None:
+    funnel, listed = Funnel(loaded), replace(ASKED, candidates=("i01", "i02", "i03"))
+    for _ in range(2):
+        funnel.clock.tell("retrieve", 10.0)
+    assert begin(funnel, page(top=listed, side=listed)).least < 10.0
+    assert begin(funnel, page(top=ASKED, side=ASKED)).least >= 10.0
+
+
 def test_slates_that_ask_for_the_same_share_one_ranking(funnel: Funnel) -> None:
     """The second takes what a longer first one would have shown next, without another search."""
     top, side = items(found := begin(funnel, page(top=ASKED, side=replace(ASKED, limit=4))).complete())

@@ -174,6 +174,13 @@ def test_all_or_nothing_is_nothing_without_time(loaded: LoadedBundle, stage: str
         lacks_time_for(loaded, stage, RankQuery("u11", 5, partial_ok=False))
 
 
+def test_what_is_not_read_yet_may_be_the_cheaper_of_a_search_and_a_list(loaded: LoadedBundle) -> None:
+    funnel = Funnel(loaded)
+    for name, seconds, least in (("retrieve", 2.0, 2.0), ("list", 0.5, 0.5), ("list", 9.0, 2.0)):
+        funnel.clock.tell(name, seconds)
+        assert (funnel.least, funnel.floor) == (least, 2.0)
+
+
 def test_without_reasons_the_answer_is_the_same(funnel: Funnel) -> None:
     whole, plain = (without_times(funnel.rank(RankQuery("u11", 5, explain=asked), FOREVER)) for asked in (True, False))
     assert not plain.degraded

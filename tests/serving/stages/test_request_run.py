@@ -241,6 +241,23 @@ def test_a_chunk_takes_its_share_of_what_was_scored_and_not_of_what_was_kept(
     assert funnel.clock.estimate(f"{stage}/chunk") == pytest.approx(report.microseconds / 1e6, abs=1e-5)
 
 
+def test_given_candidates_and_searches_have_times_of_their_own(loaded: LoadedBundle) -> None:
+    """Of a funnel in which the one is known to take ten seconds, asked for both with one."""
+    listed = replace(ASKED, candidates=("i01", "i02", "i03"), limit=3)
+    for slow, name, other in ((listed, "list", ASKED), (ASKED, "retrieve", listed)):
+        funnel = Funnel(loaded)
+        funnel.rank(other, Deadline(None))
+        assert funnel.clock.estimate(name) == 0.0
+        for _ in range(2):
+            funnel.clock.tell(name, 10.0)
+        assert fallbacks(funnel.rank(slow, Deadline(1.0))) == {"retrieve": Fallback.POPULAR}
+        assert not funnel.rank(other, Deadline(1.0)).degraded
+        for partial_ok in (True, False):
+            slower, faster = (funnel.begin(replace(asked, partial_ok=partial_ok), Deadline(None)).least
+                              for asked in (slow, other))
+            assert 0.0 < faster < 1.0 < 10.0 < slower
+
+
 def test_popular_items_keep_the_filters_and_leave_out_what_was_seen(
     loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
