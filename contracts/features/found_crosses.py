@@ -100,5 +100,5 @@ def add_found_crosses(config: Config, folder: Path, needed: Collection[str] | No
                             "without --day, which leaves it out, then `sluice crosses`")
         else:
             logging.getLogger(__name__).warning(
-                "a found cross is left out: %s; `sluice crosses` searches in the fields that there are", problems[0])
+                "a found cross is left out until `sluice crosses` searches again: %s", problems[0])
     return crossed

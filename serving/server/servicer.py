@@ -129,8 +129,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         return self._large.waiting
 
     def load(self) -> dict[str, str]:
-        """For the health check: the floor in milliseconds, the requests that wait and how long the oldest has, and
-        those refused unread."""
+        """For the health check: the floor, the requests that wait, how long the oldest has, those refused unread."""
         return {"sluice-floor-ms": f"{1000 * self.floor:.2f}", "sluice-waiting": str(self._engine.waiting),
                 "sluice-queue-ms": f"{1000 * self._engine.queue_age:.2f}",
                 "sluice-turned-away": str(self.turned_away)}
@@ -140,7 +139,7 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self.taken += 1
         if self.refusing or self._engine.free:
             return ""
-        least = ScoreRun.least if method == "Score" else self._funnel.least
+        least = 0.0 if method == "Score" else self._funnel.least
         why = self._engine.refusal(self._tenant(context), self._seconds(context) - self.reserve, least)
         self.turned_away += bool(why)
         return why
@@ -287,10 +286,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
 def named_tenant(context: grpc.aio.ServicerContext) -> str:
     """As the caller names itself in the metadata; all others are one tenant."""
-    for key, value in context.invocation_metadata() or ():
-        if key == TENANT:
-            return short(str(value))
-    return ""
+    named = (value for key, value in context.invocation_metadata() or () if key == TENANT)
+    return short(str(next(named, "")))
 
 
 def _knowing(query: Query, fresh: FreshUser | None) -> Query:

@@ -65,8 +65,8 @@ class Clicks:
         return sum(delay <= HOUR for delay in delays) >= SOON * len(delays)
 
     def _keys(self, columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
-        by_name = {column.name: column for column in columns}
-        return zip(*(map(str, by_name[name].values) for name in self.on), strict=True)
+        values = {column.name: column.values for column in columns}
+        return zip(*(map(str, values[name]) for name in self.on), strict=True)
 
 
 def _moments(time: Column) -> Iterator[float]:
@@ -112,8 +112,7 @@ def guess_label(
     if named:
         at_an_end = [column for column in named if column in (columns[-1], columns[0])]
         return _binary((at_an_end[-1:] or named)[0], "its name, and two values")
-    ratings = [column for column in columns
-               if column is rating or (RATING.search(column.plain) and is_rating(column))]
+    ratings = [one for one in columns if one is rating or (RATING.search(one.plain) and is_rating(one))]
     if ratings:
         return _threshold(ratings[0])
     if clicks is not None:

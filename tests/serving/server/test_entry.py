@@ -85,7 +85,7 @@ def test_who_may_not_wait_is_refused_unread(
 def test_a_score_may_wait_where_there_is_no_time_for_a_search(
     channel: grpc.Channel, servicer: RankingServicer, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Funnel, "floor", 2 * LONG)
+    monkeypatch.setattr(Funnel, "least", 2 * LONG)
     stub, asked = sluice_pb2_grpc.RankingStub(channel), pb.RankRequest(user_id="u01")
     gate.clear()
     running = stub.Rank.future(asked, timeout=LONG)
