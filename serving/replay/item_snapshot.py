@@ -1,6 +1,6 @@
-"""The online item table as it stood when the test window began, from what the log showed before.
+"""The online item table as it stood when the test window, or another one, began, from what the log showed before.
 
-The published table knows the whole log: its counters hold the clicks that the test window judges by. Here every item
+The published table knows the whole log: its counters hold the clicks that the window judges by. Here every item
 carries its features as last shown before; one never shown has none of its counters.
 """
 
@@ -53,11 +53,11 @@ def window(out: Artifacts, name: str) -> tuple[datetime, datetime]:
     return read_timed(out.windows)[name]
 
 
-def write(out: Artifacts, spec: FeatureSpec) -> None:
-    """Replaces OUT/candidates/online/items."""
+def write(out: Artifacts, spec: FeatureSpec, before: str = "test") -> None:
+    """Replaces OUT/candidates/online/items by the items as of the start of window `before`."""
     table = pq.read_table(out.online_items).sort_by(ITEM).combine_chunks()
     fields = [field.name for field in spec.of_side("item")]
-    shown = events(out, [ITEM, LABEL, TIME, *fields], None, window(out, "test")[0])
+    shown = events(out, [ITEM, LABEL, TIME, *fields], None, window(out, before)[0])
     keys = pc.index_in(shown[ITEM], value_set=table[ITEM].combine_chunks()).to_numpy(zero_copy_only=False)
     last = np.full(table.num_rows, -1, dtype=np.int64)
     real = np.flatnonzero(~np.isnan(keys.astype(np.float64)))

@@ -1,8 +1,9 @@
 """Quotas of retrieval's channels, chosen on the validation window; what each channel and their mix find.
 
 They are chosen by what was clicked; where bids count, by what the ranker would show
-(serving/replay/shown_items.py). Both are asked of a bundle with the items as the test window found them, and quotas are
-judged by the clicks of the test window, which the choice has not seen. OUT/channels/summary.json says what was found;
+(serving/replay/shown_items.py). Both are asked of a bundle with the items as the validation window found them, whose
+counters know none of its clicks, and quotas are judged by the clicks of the test window, with the items as that found
+them. OUT/channels/summary.json says what was found;
 `sluice bundle` takes its quotas.
 """
 
@@ -31,25 +32,33 @@ SHORT = 100  # candidates of a second, shorter list
 
 def choose_quotas(config: Config, out: Artifacts, seed: int, on_progress: OnProgress) -> ChannelsSummary:
     """Writes and returns OUT/channels/summary.json."""
-    on_progress("bundle as the test window found it", 0, 1)
-    spec = FeatureSpec.read(out.encoding)
+    spec, draw = FeatureSpec.read(out.encoding), np.random.default_rng(seed)
     (out.channels / summary.FILE).unlink(missing_ok=True)
-    item_snapshot.write(out, spec)
-    bundle, draw = snapshot_bundle(config, out), np.random.default_rng(seed)
-    clicks = {window: _clicks(config, out, spec, bundle, window, draw) for window in ("validation", "test")}
+    bundle = _as_found_by("validation", config, out, spec, on_progress)
+    validation_clicks = _clicks(config, out, spec, bundle, "validation", draw)
     on_progress("validation", 0, 1)
-    wanted, worth = _wanted(config, out, spec, bundle, clicks["validation"], draw)
+    wanted, worth = _wanted(config, out, spec, bundle, validation_clicks, draw)
+    bundle = _as_found_by("test", config, out, spec, on_progress)
+    clicks = _clicks(config, out, spec, bundle, "test", draw)
     on_progress("clicks of test", 0, 1)
-    test = channel_recall.ranks(bundle, clicks["test"])
-    ages = item_age.age_slices(out, bundle.items, clicks["test"])
+    test = channel_recall.ranks(bundle, clicks)
+    ages = item_age.age_slices(out, bundle.items, clicks)
     candidates = config.retrieve.candidates
     quotas = {k: channel_recall.choose(wanted, config.retrieve, k, worth) for k in {min(SHORT, candidates), candidates}}
     made = ChannelsSummary(
         quotas=quotas[candidates], chosen_by="clicks" if worth is None else "slates",
-        validation_clicks=len(clicks["validation"]), test_clicks=len(clicks["test"]),
-        recall={str(k): _recall(bundle, clicks["test"], test, ages, chosen, k) for k, chosen in sorted(quotas.items())})
+        validation_clicks=len(validation_clicks), test_clicks=len(clicks),
+        recall={str(k): _recall(bundle, clicks, test, ages, chosen, k) for k, chosen in sorted(quotas.items())})
     summary.write(out.channels, made)
     return made
+
+
+def _as_found_by(
+    window: str, config: Config, out: Artifacts, spec: FeatureSpec, on_progress: OnProgress
+) -> LoadedBundle:
+    on_progress(f"bundle as {window} found it", 0, 1)
+    item_snapshot.write(out, spec, window)
+    return snapshot_bundle(config, out)
 
 
 def _wanted(

@@ -41,7 +41,7 @@ def write_candidates(
 
 
 def snapshot_bundle(config: Config, out: Artifacts) -> LoadedBundle:
-    """Everything but the pre-ranker, with the items as the test window found them; held in memory alone."""
+    """Everything but the pre-ranker, with the items of the snapshot written last; held in memory alone."""
     plain = config.model_copy(update={"prerank": config.prerank.model_copy(update={"kind": "dot_product"})})
     with emptied(out.out / ".snapshot") as folder:
         assemble(plain, SnapshotArtifacts(out.out), folder / "build")

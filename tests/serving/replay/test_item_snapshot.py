@@ -17,13 +17,15 @@ from tests.another_order import in_another_order
 from tests.serving.replay.log_times import HOURS, START, TEST
 
 
-def test_the_item_table_knows_nothing_of_the_test_window(market: Any, log: Artifacts) -> None:
-    item_snapshot.write(log, market.spec)
+@pytest.mark.parametrize("window", ["train", "test"])
+def test_the_item_table_knows_nothing_of_the_window(window: str, market: Any, log: Artifacts) -> None:
+    start = item_snapshot.window(log, window)[0]
+    item_snapshot.write(log, market.spec, window)
     told = pq.read_table(SnapshotArtifacts(log.out).online_items).to_pylist()
-    shown = item_snapshot.events(log, [ITEM, LABEL, TIME, "price"], None, TEST).to_pylist()
+    shown = item_snapshot.events(log, [ITEM, LABEL, TIME, "price"], None, start).to_pylist()
     for row in told:
         before = [event for event in shown if event[ITEM] == row[ITEM]]
-        assert all(event[TIME] < TEST for event in before)
+        assert all(event[TIME] < start for event in before)
         assert row["_shown"] == len(before)
         assert row["_clicks"] == sum(event[LABEL] for event in before)
         assert row["price"] == (before[-1]["price"] if before else None)
