@@ -17,6 +17,8 @@ from models.evaluation.calibration import Calibration
 from models.examples.batches import ExampleSet
 from models.examples.validation_half import halves
 
+ENOUGH = 10  # times what one step of a curve needs
+
 
 def fit_curve(
     settings: Train, validation: ExampleSet, logits: np.ndarray, position_bias: Sequence[float], rows: np.ndarray
@@ -42,7 +44,7 @@ def telling(examples: ExampleSet, position_bias: Sequence[float], rows: np.ndarr
         return rows
     first, clicked = rows & (examples.column(POSITION) == 1), examples.column(LABEL) > 0
     fewest = min((first & clicked).sum(), (first & ~clicked).sum())
-    return first if fewest >= calibration.ROWS_OF_EACH_CLASS else rows
+    return first if fewest >= ENOUGH * calibration.ROWS_OF_EACH_CLASS else rows
 
 
 def position_logit(examples: ExampleSet, bias: Sequence[float]) -> np.ndarray:

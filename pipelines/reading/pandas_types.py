@@ -113,5 +113,6 @@ def _writable(folder: Path, what: str) -> Iterator[None]:
     except OSError as error:
         raise DataError(
             f"{what}: a plain copy of its files cannot be written to {folder} ({first_line(str(error))}); free space "
-            "there, set TMPDIR to a folder with more, or write times in microseconds and no categories"
+            "there, set TMPDIR to a folder with more, or write times in microseconds, no categories and no unsigned "
+            "numbers"
         ) from error

@@ -40,9 +40,15 @@ def entry(made: str, name: str, roles: Sequence[str], expires: datetime | None) 
     wrong = next((role for role in roles if role not in set(Role)), None)
     if wrong is not None:
         raise ConfigError(f"there is no role {wrong!r}; there are {', '.join(Role)}")
-    lines = ["[[tokens]]", f"name = {json.dumps(name, ensure_ascii=False)}",
+    lines = ["[[tokens]]", f"name = {_in_ascii(name)}",
              f'sha256 = "{hashlib.sha256(made.encode()).hexdigest()}"', f"roles = {json.dumps(list(roles))}"]
     return "\n".join(lines + ([f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"] if expires else [])) + "\n"
+
+
+def _in_ascii(name: str) -> str:
+    """As TOML, whatever the encoding of where it is printed; JSON writes what lies beyond U+FFFF in two parts."""
+    written = (f"\\U{ord(one):08X}" if ord(one) > 0xFFFF else json.dumps(one)[1:-1] for one in name)
+    return f'"{"".join(written)}"'
 
 
 def _check(name: str) -> None:

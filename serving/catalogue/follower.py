@@ -26,6 +26,7 @@ AT_ONCE = 5000  # changes
 STEADY_SECONDS = 0.15  # between looks while changes come: what a look costs beside its changes is not small
 TURN, DESCRIPTION = 48, 1.5  # bids; of items that are described 32: what a turn of them costs at all, many share
 PATIENCE_SECONDS = 0.3  # a change waits so long for lulls of requests, from its arrival on
+PAUSE_SECONDS = 0.005  # of a measurement that has waited long enough
 LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older changes; of a merge or a measurement
 P99_SECONDS = 0.5  # how often the delays are looked at
 RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
@@ -162,8 +163,11 @@ class Follower:
         def wait() -> None:
             nonlocal left
             begun = time.monotonic()
-            self.lulls.wait(left)
-            left -= time.monotonic() - begun
+            if left > 0:
+                self.lulls.wait(left)
+                left -= time.monotonic() - begun
+            else:
+                time.sleep(PAUSE_SECONDS)
             if self._fresh.index.unmerged >= MERGE_AT:
                 raise MergeDue
 

@@ -159,9 +159,10 @@ class FreshBundle:
         try:
             self._write(changes)
             return []
-        except Exception as error:  # whatever it is of one item, the others are shown
-            if len(changes) > 1:
-                return [item for change in changes for item in self._describe([change])]
+        except (DataError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            if len(changes) > 1:  # by halves: the others are shown, and soon
+                half = len(changes) // 2
+                return [*self._describe(changes[:half]), *self._describe(changes[half:])]
             why = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
             self.unshown.add(changes[0].item, short(why, 200))
             row = self._loaded.items.row(changes[0].item)
@@ -187,9 +188,9 @@ class FreshBundle:
         stored = self._loaded.items.rows(keys).astype(np.int64)
         described = [change.values if row >= 0 else self._encoder.with_key(change.item, change.values)
                      for change, row in zip(changes, stored.tolist(), strict=True)]
-        columns = self._encoder.columns(described, stored)
         texts = self._texts_of_items(stored, described)
         numbers = self._numbers_of_items(stored, described, [change.event_time / 1e6 for change in changes])
+        columns = self._encoder.columns(described, stored)
         rows = np.array([self._row(key) for key in keys], dtype=np.int64)
         bundle.items.ids[rows], bundle.items.dense[rows] = columns.inputs
         bundle.neighbours[rows[stored < 0]] = -1

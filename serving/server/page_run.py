@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from contracts.errors import RequestError
-from serving.request.deadline import Deadline
+from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import PageAnswer, PageQuery, RankAnswer, RankQuery
 from serving.request.request_check import check_page
 from serving.stages.funnel import Funnel
@@ -59,16 +59,23 @@ class PageRun:
         return PageAnswer(self._page.names, self._done)
 
     def salvage(self) -> PageAnswer:
-        """The slates that are done; of the one under way what is there now, and fallbacks for those behind it."""
+        """The slates that are done; of the one under way what is there now, and fallbacks for those behind it, to whom
+        described items that are not read yet are unknown. Raises DeadlineExpired where the first slate needs them."""
         done = list(self._done)
         for number in range(len(done), len(self._page.queries)):
             run = self._runs[number] if number < len(self._runs) else self._next(number, done)
-            done.append(run.salvage())
+            try:
+                done.append(run.salvage())
+            except DeadlineExpired:
+                if not done:
+                    raise
+                done.append(self._next(number, done, read=False).salvage())
         return PageAnswer(self._page.names, done)
 
-    def _next(self, number: int, done: list[RankAnswer]) -> RequestRun:
+    def _next(self, number: int, done: list[RankAnswer], read: bool = True) -> RequestRun:
         shown = tuple(item.item for answer in done for item in answer.items)
         query, deadline = replace(self._page.queries[number], shown=shown), self.part(number)
+        query = query if read else replace(query, features={})
         run = self._following(query, deadline) or self._funnel.run(query, deadline)
         run.simplify(self._level)
         return run

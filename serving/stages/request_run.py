@@ -133,7 +133,7 @@ class RequestRun:
 
     def _unsearched(self) -> Held:
         """Raises DeadlineExpired rather than read described items, which may take as long as the request has had."""
-        if self._query.features:
+        if any(self._stages.bundle.items.row(key) < 0 for key in self._query.features):
             raise DeadlineExpired("the time was over before the described items were read; send fewer, or more time")
         return self._popular(self._requester or self._stages.features.requester(self._query), None, 0, OVERRAN)
 

@@ -27,6 +27,8 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     """What was loaded is then left alone by the garbage collection."""
     behind_others(partial(_first_requests, funnel, bundle))
     funnel.forget_times()
+    for user in users(bundle, LAST):
+        _ask(funnel, bundle, user, False, listed(bundle))
     for number, user in enumerate(users(bundle, LAST)):
         _ask(funnel, bundle, user, number % EXPLAIN_EVERY == 0)
 
@@ -35,6 +37,11 @@ def users(bundle: LoadedBundle, count: int) -> list[str]:
     """So many, who come again where the bundle knows fewer; somebody unknown where it knows nobody."""
     known = len(bundle.users)
     return [bundle.users.key(number % known) if known else "nobody" for number in range(count)]
+
+
+def listed(bundle: LoadedBundle) -> tuple[str, ...]:
+    """As many items as an answer has, for a request that names its candidates."""
+    return tuple(bundle.items.key(row) for row in range(min(len(bundle.items), bundle.settings.serve.default_limit)))
 
 
 def collect_in_pieces() -> None:
@@ -58,6 +65,8 @@ def _first_requests(funnel: Funnel, bundle: LoadedBundle) -> None:
     collect_in_pieces()
 
 
-def _ask(funnel: Funnel, bundle: LoadedBundle, user: str, explain: bool) -> None:
+def _ask(
+    funnel: Funnel, bundle: LoadedBundle, user: str, explain: bool, candidates: tuple[str, ...] | None = None
+) -> None:
     limit = bundle.settings.serve.default_limit
-    funnel.rank(RankQuery(user=user, limit=limit, explain=explain), Deadline(None))
+    funnel.rank(RankQuery(user=user, limit=limit, explain=explain, candidates=candidates), Deadline(None))

@@ -31,6 +31,7 @@ from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSet
 
 STUCK_SECONDS = 1.0  # longer than any run that goes on beside hanging ones
 COUNTING = 0.01  # of a core, for counting connections: some 30 microseconds each
+COUNT_SECONDS = 5.0  # between two counts at most, however many there are
 log = logging.getLogger("sluice.serving")
 
 
@@ -98,7 +99,7 @@ class Orders:
         if time.monotonic() >= self._count_next:
             begun = time.thread_time()
             self._connections = connections(self._port)
-            self._count_next = time.monotonic() + (time.thread_time() - begun) / COUNTING
+            self._count_next = time.monotonic() + min((time.thread_time() - begun) / COUNTING, COUNT_SECONDS)
         return self._connections
 
 

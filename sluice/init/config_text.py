@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sluice.init.clicks import Clicks
 from sluice.init.column_types import Column
 from sluice.init.field_guess import GuessedField
 from sluice.init.history_text import free_name, history_text
-from sluice.init.label_guess import Clicks
 from sluice.init.plain_names import quoted
 from sluice.init.role_guess import Guess
 from sluice.init.side_tables import SideTable
@@ -96,6 +96,7 @@ def _clicks(clicks: Clicks) -> str:
              f"on = [{', '.join(map(text_value, clicks.on))}]", f"event_time = {text_value(moment)}",
              f"window = {text_value(clicks.window)}"]
     made = {moment: clicks.time.expression or quoted(clicks.time.name)}
+    made |= {column.plain: column.key for column in clicks.columns if column.name in clicks.on and column.pointed}
     return "\n".join([*lines, *section("label.clicks.derive", made)]) + "\n"
 
 

@@ -9,10 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from contracts.config.section import Kind, Side
 from sluice.init.column_types import Column, missing
+from sluice.init.follows import follows
 from sluice.init.label_guess import NAMES as OUTCOME
 from sluice.init.plain_names import quoted
 from sluice.init.whole_numbers import judge
@@ -22,7 +22,6 @@ POSTAL = re.compile(r"(^|_)(zip|zip_?code|post_?code|postal(_?code)?|plz)($|_)",
 FRAME_INDEX = re.compile(r"^(unnamed_0|index|row_?(id|number)?|c0)$", re.I)
 FEW, UNIQUE, LONG, AREAS = 20, 0.9, 60, 100
 NEARLY_ALL, PURE, LEAST = 0.98, 0.998, 10  # of rows, and of rows of each class
-KNOWN = 0.9  # of rows: what is missing more often says something by that
 
 
 @dataclass(frozen=True)
@@ -195,19 +194,3 @@ def _side(column: Column, user: Column | None, item: Column | None) -> tuple[Sid
         if key is not None and follows(column, key):
             return side, f"; each {side} has one{missing(column)}"
     return "context", ""
-
-
-def follows(column: Column, key: Column) -> bool:
-    """Whether repeated keys always show the same value; keys that hardly ever repeat prove nothing, and neither does a
-    value that is missing now and then."""
-    seen: dict[Any, Any] = {}
-    repeats, holes = 0, len(column.known) >= KNOWN * len(column.values)
-    for owner, value in zip(key.values, column.values, strict=True):
-        if owner is None or (value is None and holes):
-            continue
-        if owner in seen:
-            repeats += 1
-            if seen[owner] != value:
-                return False
-        seen[owner] = value
-    return repeats >= FEW

@@ -9,15 +9,16 @@ import dataclasses
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from contracts.config.log import Log
 from contracts.errors import DataError
+from sluice.init.clicks import Clicks
 from sluice.init.column_types import Column, missing
+from sluice.init.follows import follows
 from sluice.init.plain_names import quoted
-from sluice.table_samples.table_sample import TableSample
 
 NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|converted|conversion|purchased?|bought|buy|"
                    r"churn(ed)?|outcome|response|responded|income|survived|liked?|subscribed|"
@@ -25,6 +26,7 @@ NAMES = re.compile(r"^(label|target|y|class|clicks?|clicked|is_click|clk|convert
                    r"booking_bool|click_bool|deposit|exited|approved)$", re.I)
 GENRES = re.compile(r"^(adventure|comedy|drama|horror|romance|thriller)$", re.I)  # beside them "action" is one as well
 RATING = re.compile(r"rating|stars|score|grade", re.I)
+COUNTED = re.compile(r"clicks?|clk|purchased?|conversion|bought|buy|installed?|liked?", re.I)
 RATED = re.compile(r"^(user_?|overall_?|review_?)?(rating|stars|score|grade)s?(_?value)?$", re.I)  # the user's own
 YES = ("1", "1.0", "yes", "y", "true", "t", "positive", "click", "clicked", "ja", "oui", "si")
 MOST_RATINGS, RATING_SHARE, MOST_NAMED = 11, 0.75, 5
@@ -34,46 +36,11 @@ OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "=": operator.eq, "!=": operator.ne, "<>": operator.ne,
     ">": operator.gt, "<": operator.lt}
 SINGLE_VALUES = ("integer", "number", "boolean", "text")
-HOUR, SOON, ASKED = 3600, 0.99, "as asked"
+ASKED = "as asked"
 SOME = 0.5  # of rows that tell a label: of fewer it is none
 MOST_MISSING: float = Log.model_fields["max_bad_share"].default
 OFTEN = 0.05  # of rows that repeat what another says: users take the same items again
 CURE = "say which with --label COLUMN, or as Spark SQL, such as --label \"{column} >= 4\""
-
-
-@dataclass(frozen=True)
-class Clicks:
-    """A table of later events beside the log: `on` are the columns that join them to their impressions, `window` how
-    long after these they count."""
-
-    sample: TableSample
-    columns: Sequence[Column]
-    on: tuple[str, ...]
-    time: Column
-    window: Literal["1h", "1d"] = "1d"
-
-    def truth(self, log: Sequence[Column]) -> tuple[bool, ...]:
-        """Of every row of the log's sample, without regard to the time between."""
-        own = set(self._keys(self.columns))
-        return tuple(key in own for key in self._keys(log))
-
-    def within_an_hour(self, log: Sequence[Column], time: Column) -> bool:
-        """Whether nearly all events come so soon after the sampled impressions of theirs."""
-        shown = dict(zip(self._keys(log), _moments(time), strict=True))
-        delays = [moment - shown[key] for key, moment in zip(self._keys(self.columns), _moments(self.time), strict=True)
-                  if key in shown]
-        return sum(delay <= HOUR for delay in delays) >= SOON * len(delays)
-
-    def _keys(self, columns: Sequence[Column]) -> Iterator[tuple[str, ...]]:
-        values = {column.name: column.values for column in columns}
-        return zip(*(map(str, values[name]) for name in self.on), strict=True)
-
-
-def _moments(time: Column) -> Iterator[float]:
-    """Seconds since 1970, nan where there is none."""
-    for value in time.values:
-        read = time.moment(value) if time.moment is not None and value is not None else None
-        yield math.nan if read is None else read
 
 
 @dataclass(frozen=True)
@@ -121,7 +88,7 @@ def guess_label(
     ends = [column for column in two if column in (columns[-1], columns[0])]
     if takes is not None:
         _check_both_classes(column for column in columns if str(next(iter(column.distinct), "")).lower() not in YES)
-        return _told_by_numbers(columns) or _positives_alone(*takes, columns, ends[-1:])
+        return _told_by_numbers(columns, takes) or _positives_alone(*takes, columns, ends[-1:])
     if ends:
         place = "last" if ends[-1] is columns[-1] else "first"
         others = [column for column in two if column is not ends[-1]]
@@ -138,11 +105,14 @@ def guess_label(
                     f"clicks lies beside with times and a key of the rows ([label.clicks]); {example}")
 
 
-def _told_by_numbers(columns: Iterable[Column]) -> Label | None:
-    """Of a log of who took what: counts, or ratings of many values, or with some missing. Raises DataError where too
-    many are."""
-    for column in (each for each in columns if each.type in ("integer", "number") and len(each.distinct) > 2):
-        if NAMES.match(column.plain) and column.type == "integer" and min(column.known) == 0:
+def _told_by_numbers(columns: Iterable[Column], takes: tuple[Column, Column]) -> Label | None:
+    """Of a log of who took what: counts, or ratings of many values, or with some missing, which are no user's or item's
+    own. Raises DataError where too many are missing; where most are, takes are rated now and then."""
+    for column in columns:
+        if (column.type not in ("integer", "number") or len(column.distinct) <= 2
+                or len(column.known) < SOME * len(column.values) or any(follows(column, key) for key in takes)):
+            continue
+        if COUNTED.fullmatch(column.plain) and column.type == "integer" and min(column.known) == 0:
             counted = _of_expression(f"{quoted(column.plain)} > 0", [column], frozenset({column.plain}))
             why = f"its name, and counts to {max(column.known)}, of which one and more is positive"
             return dataclasses.replace(counted, why=why + counted.why.removeprefix(ASKED))

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from contracts.errors import DataError
 from sluice.init.column_types import Column, missing
-from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of, follows
+from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of
+from sluice.init.follows import follows
 from sluice.init.label_guess import Label, guess_label, is_rating
 from sluice.init.plain_names import quoted
 from sluice.init.side_tables import (
@@ -190,13 +191,14 @@ def _joined(columns: Sequence[Column], fits: Sequence[Fit], roles: Roles) -> lis
 
 def _time(columns: Sequence[Column], notes: dict[str, str]) -> Column | None:
     """The first of the times whose name speaks of no earlier date, if it tells enough moments apart; one that is always
-    the same of a user or an item is theirs, where there is another."""
+    the same of an item is the item's, where there is another."""
     usable = [column for column in columns if column.type == "time" and not BIRTH.search(column.plain)]
-    keys = [key for role in NAMES if len(usable) > 1 and (key := _named(columns, role, {})) is not None]
-    usable.sort(key=lambda time: any(follows(time, key) for key in keys))
+    item = _named(columns, "item_id", {}) if len(usable) > 1 else None
+    usable.sort(key=lambda time: item is not None and follows(time, item))
     for column in usable:
         moments = len(column.distinct)
-        if moments >= FEWEST_TIMES and len(column.known) >= KNOWN_TIMES * len(column.values):
+        read = sum(column.moment is None or column.moment(value) is not None for value in column.known)
+        if moments >= FEWEST_TIMES and read >= KNOWN_TIMES * len(column.values):
             notes["event_time"] = f"{column.why}; {moments} different ones in the sample"
             return column
     notes["event_time"] = (

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contracts.errors import DataError
+from sluice.init.clicks import Clicks
 from sluice.init.column_types import Column, typed_columns
 from sluice.init.field_guess import GuessedField, Roles, fields_of, useless
-from sluice.init.label_guess import Clicks
 from sluice.init.plain_names import quoted
 from sluice.init.time_formats import UNNAMED
 from sluice.table_samples.table_sample import NO_TABLES, WHOLE_BYTES, TableSample, read_sample

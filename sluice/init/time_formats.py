@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 MOSTLY = 0.97
+YEAR = 366 * 86_400
 LOOKED_AT = 2000  # different values, of those whose layout is to be found
 ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?)?( ?(Z|UTC|[+-]\d\d:?\d\d))?$")
 ZONE_AFTER_MINUTES = re.compile(r".{10}[ T]\d\d:\d\d ?[ZU+-]")
@@ -50,9 +51,9 @@ def time_expression(raw: str, name: str, known: Sequence[str], named: bool) -> T
     if not known:
         return None
     if _mostly(str.isdigit, known):
-        return _digits(raw, name, [value for value in known if value.isdigit()], named)
+        return _digits(_from_0(raw, known), name, [value for value in known if value.isdigit()], named)
     if _mostly(WHOLE_FLOAT.match, known):
-        return _whole_floats(raw, name, [value for value in known if WHOLE_FLOAT.match(value)], named)
+        return _whole_floats(_from_0(raw, known), name, [value for value in known if WHOLE_FLOAT.match(value)], named)
     if _mostly(WEEK.match, known):
         return Time(_monday(raw), "weeks of ISO 8601", _iso, False)
     if _mostly(ISO.match, known):
@@ -63,6 +64,12 @@ def time_expression(raw: str, name: str, known: Sequence[str], named: bool) -> T
                     "seconds since 1970 with a fraction",
                     lambda value: float(value) if PLAIN_FRACTION.match(value) else None)
     return _written(raw, name, known)
+
+
+def _from_0(raw: str, known: Sequence[str]) -> str:
+    """Numbers below 0 stand for no time, such as -1."""
+    below = any(value.startswith("-") for value in known)
+    return f"if(try_cast(try_cast({raw} AS DOUBLE) AS BIGINT) >= 0, {raw}, NULL)" if below else raw
 
 
 def _monday(raw: str) -> str:
@@ -125,13 +132,15 @@ def _written(raw: str, name: str, known: Sequence[str]) -> Time | None:
     return Time(f"try_to_timestamp({raw}, '{best}')", f"times written as {best}{remark}", reader(best), ":mm" in best)
 
 
-def _oddity(layout: str, shown: Sequence[str]) -> tuple[bool, bool, float]:
+def _oddity(layout: str, shown: Sequence[str]) -> tuple[bool, bool, bool, float]:
     """Less is likelier: a month does not come first before a stop; logs are mostly in order of time, forward or back;
-    and else the reading of the shorter time."""
+    what is of the first of months, over years, is not of January alone; and else the reading of the shorter time."""
     moments = [moment for moment in map(reader(layout), shown) if moment is not None]
     later = sum(one <= other for one, other in pairwise(moments))
     disorder = min(later, len(moments) - 1 - later)
-    return layout.startswith("M."), disorder > (1 - MOSTLY) * len(moments), max(moments) - min(moments)
+    span, dates = max(moments) - min(moments), [datetime.fromtimestamp(moment, UTC) for moment in moments]
+    january = span > YEAR and all(date.month == 1 for date in dates)
+    return layout.startswith("M."), disorder > (1 - MOSTLY) * len(moments), january, span
 
 
 def _swapped(layout: str) -> str:

@@ -75,7 +75,9 @@ class Shipment:
             self._positions.put_tried(self._target, self._now)
 
     def send_new(self) -> None:
-        while found := self._store.after(self._position.sequence, AT_ONCE):
+        """Up to what was stored when this began: refused ones have their turn where more comes all the time."""
+        last = self._store.last()
+        while self._position.sequence < last and (found := self._store.after(self._position.sequence, AT_ONCE)):
             self._send(found, (), REFUSED, found[-1][0])
         if self.outcomes[REFUSED] and not self._refused:  # else those before say when they are sent again, all together
             self._positions.put_tried(self._target, self._now)

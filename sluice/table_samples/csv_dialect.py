@@ -68,7 +68,7 @@ class Dialect:
 
 
 def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
-    """`others`: further pieces of the file, for its encoding.
+    """`others`: further pieces of the file, for its encoding and its quotes.
 
     Raises DataError when no separator cuts the lines into equally many columns, or a quote is not closed."""
     encoding = next((found for one in (piece, *others) if (found := _encoding(one)) != UTF_8), UTF_8)
@@ -83,7 +83,9 @@ def sniff(piece: bytes, path: Path, others: Sequence[bytes] = ()) -> Dialect:
     blanks = sum(cell != cell.strip() for cell in cells) > 0.3 * len(cells)
     padded = separator != " " and (blanks or text.count(f"{separator} ") > 0.3 * text.count(separator))
     several_lines = any("\n" in cell for row in rows for cell in row)
-    doubled = not escaped and (_doubles_quotes(text, separator) or _ends_in_backslash(rows, text, separator)
+    texts = (text, *(other.decode(encoding, errors="replace") for other in others if other is not piece))
+    doubled = not escaped and (any(_doubles_quotes(one, separator) for one in texts)
+                               or _ends_in_backslash(rows, text, separator)
                                or (several_lines and '\\"' not in text))  # RFC 4180, as what writes such cells does
     return Dialect(encoding, separator, header, tuple(unique), unique != names, padded, doubled, several_lines)
 

@@ -194,7 +194,8 @@ def _rows_of(file: pq.ParquetFile, single: bool, most_rows: int) -> list[pa.Tabl
         end = start + file.metadata.row_group(place).num_rows
         inside = [(max(first, start), min(last, end)) for first, last in spans if first < end and last > start]
         group = file.read_row_group(place) if inside else None
-        parts += [group.slice(first - start, last - first) for first, last in inside if group is not None]
+        parts += [group.take(pa.array(range(first - start, last - start))) if last - first < total else group
+                  for first, last in inside if group is not None]  # a slice would keep all of its group
         start = end
     return parts or [file.read()]
 

@@ -10,7 +10,7 @@ import pytest
 from contracts.config.stages import Serve
 from contracts.errors import RequestError
 from serving.bundle.loaded_bundle import LoadedBundle
-from serving.request.deadline import Cancelled, Deadline
+from serving.request.deadline import Cancelled, Deadline, DeadlineExpired
 from serving.request.query import MORE_COMES, Fallback, PageAnswer, PageQuery, RankQuery, StageStatus
 from serving.server.page_run import PageRun
 from serving.stages.funnel import Funnel
@@ -51,6 +51,15 @@ def test_a_page_of_lists_does_not_need_the_time_of_a_search(loaded: LoadedBundle
         funnel.clock.tell("retrieve", 10.0)
     assert begin(funnel, page(top=listed, side=listed)).least < 10.0
     assert begin(funnel, page(top=ASKED, side=ASKED)).least >= 10.0
+
+
+def test_slates_that_are_done_are_kept_where_described_items_of_the_next_are_not_read_in_time(funnel: Funnel) -> None:
+    described = replace(ASKED, candidates=("i05", "new"), features={"new": {"category": "music"}}, bids={"new": 1.0})
+    run = begin(funnel, page(top=replace(ASKED, candidates=("i01", "i02")), side=described))
+    with pytest.raises(DeadlineExpired):
+        begin(funnel, page(top=described, side=ASKED)).salvage()
+    slates = items(run.salvage())
+    assert [set(slate) for slate in slates] == [{"i01", "i02"}, {"i05"}]
 
 
 def test_slates_that_ask_for_the_same_share_one_ranking(funnel: Funnel) -> None:

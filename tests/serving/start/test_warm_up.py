@@ -31,6 +31,12 @@ def test_stages_take_what_the_last_requests_took_and_not_the_first(
     assert told[0]
 
 
+def test_lists_have_a_time_before_anybody_asks_for_one(loaded: LoadedBundle) -> None:
+    funnel = Funnel(loaded)
+    warm_up(funnel, loaded)
+    assert 0.0 < funnel.clock.estimate("list") < 60.0
+
+
 def test_users_of_the_bundle_or_somebody_unknown(loaded: LoadedBundle) -> None:
     assert users(loaded, 3) == [loaded.users.key(row) for row in range(3)]
     known, again = len(loaded.users), users(loaded, FIRST)

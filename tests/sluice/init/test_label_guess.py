@@ -93,6 +93,19 @@ def test_counts_and_ratings_of_many_values_are_no_positives_alone(told: Column, 
     assert found.columns == (frozenset({told.plain}) if expression else frozenset())
 
 
+@pytest.mark.parametrize("name", ["score", "class", "income", "clicks"])
+def test_what_is_always_the_same_of_an_item_is_no_label_of_takes(name: str) -> None:
+    items = [row % 37 for row in range(800)]
+    user, item = column("user", [row * 7919 % 101 for row in range(800)]), column("item", items)
+    assert guess_label([user, item, column(name, [item % 13 for item in items])], None, (user, item)).positives_alone
+
+
+def test_takes_that_are_rated_now_and_then_are_all_positive() -> None:
+    user, item = column("user", [row % 7 for row in range(100)]), column("item", [row % 11 for row in range(100)])
+    rating = column("rating", [1 + row % 5 if row % 10 == 0 else None for row in range(100)])
+    assert guess_label([user, item, rating], None, (user, item)).positives_alone
+
+
 def test_a_rating_that_many_rows_are_without_is_refused_with_what_to_say() -> None:
     user, item = column("user", [1, 2] * 50), column("item", list(range(100)))
     with pytest.raises(DataError, match=r"no value, 20 rows .* --label \"rating IS NOT NULL AND rating >= 4"):

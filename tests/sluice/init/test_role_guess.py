@@ -91,6 +91,15 @@ def test_a_time_that_is_the_items_own_is_not_the_events_where_there_is_another()
     assert log(*others, released).time is released
 
 
+def test_a_user_who_comes_once_does_not_own_the_time() -> None:
+    """An order's customer, of several rows."""
+    orders = [row // 3 for row in range(ROWS)]
+    bought = column("bought", [f"2026-01-{1 + order // 8 % 28:02d} {order % 24:02d}:00:00" for order in orders], "time")
+    shipped = column("shipped", [f"2026-02-{1 + row % 28:02d} {row % 24:02d}:00:00" for row in range(ROWS)], "time")
+    customers = column("customer_id", [f"c{order}" for order in orders])
+    assert log(customers, column("item_id", ITEMS, "integer"), bought, shipped).time is bought
+
+
 def test_times_of_too_few_moments_make_no_windows() -> None:
     found = log(column("date", ["2026-01-05", "2026-01-06"] * (ROWS // 2), "time"), column("a", ["x", "y"] * 200))
     assert found.time is None

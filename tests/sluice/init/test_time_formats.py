@@ -94,6 +94,25 @@ def test_other_values_are_no_times(name: str, values: list[str]) -> None:
     assert time_expression("x", name, values, named=True) is None
 
 
+@pytest.mark.parametrize(("layout", "expected"), [
+    ("01/{month:02d}/{year}", "d/M/yyyy"), ("{month:02d}/01/{year}", "M/d/yyyy")])
+def test_the_first_of_months_over_years_is_not_january(layout: str, expected: str) -> None:
+    values = [layout.format(month=1 + month % 12, year=2022 + month // 12) for month in range(30)]
+    found = time_expression("x", "when", values, named=True)
+    assert found is not None
+    assert found.expression == f"try_to_timestamp(x, '{expected}')"
+
+
+def test_numbers_below_0_among_times_are_none(spark: SparkSession) -> None:
+    values = [*(str(1_767_600_000 + row) for row in range(99)), "-1"]
+    found = time_expression("x", "ts", values, named=True)
+    assert found is not None
+    read = spark.createDataFrame([(value,) for value in values[-2:]], "x STRING").selectExpr(
+        f"unix_millis({found.expression}) AS ms")
+    assert [row.ms for row in read.collect()] == [1_767_600_098_000, None]
+    assert found.read("-1") is None
+
+
 def test_seconds_in_a_file_without_names_are_told_by_their_size() -> None:
     assert time_expression("c3", "c3", ["881250949", "891717742"], named=False) is not None
 
