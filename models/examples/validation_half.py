@@ -41,10 +41,12 @@ class ValidationHalf(ExampleSet):
                             "and calibration each need users of their own: widen the validation window")
 
     def batches(self, *args: Any, **kwargs: Any) -> Iterator[Batch]:
-        """As ExampleSet, without the rows that are left out."""
+        """As ExampleSet, without the rows that are left out, and without batches of none."""
         for batch in super().batches(*args, **kwargs):
             keys = batch.user if self.spec.has_users else batch.row
-            yield batch.take(torch.from_numpy(np.flatnonzero(half_of(keys.numpy()) == self.half)))
+            kept = np.flatnonzero(half_of(keys.numpy()) == self.half)
+            if len(kept):
+                yield batch.take(torch.from_numpy(kept))
 
     def parts(self, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """As ExampleSet, without the rows that are left out."""

@@ -1,6 +1,6 @@
 // Passes over a batch that plain torch makes several of on a CPU. Compiled by models/layers/kernels.py, which says what
 // each computes; every function has a twin in plain torch. Rows are split among threads in a fixed way: one seed and
-// one number of threads give one result.
+// one number of threads give one result. There may be fewer of these than asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC).
 
 #include <algorithm>
 #include <cmath>
@@ -62,7 +62,7 @@ void sums(int64_t rows, int64_t width, int threads, double *first, double *secon
 #pragma omp parallel num_threads(threads)
   {
     int thread = omp_get_thread_num();
-    Rows range = mine(rows, threads, thread);
+    Rows range = mine(rows, omp_get_num_threads(), thread);
     double *own = parts.data() + 2 * width * thread;
     std::vector<float> block(2 * width);
     for (int64_t start = range.begin; start < range.end; start += BLOCK) {
@@ -110,7 +110,7 @@ void norm_forward(const T *z, int64_t rows, int64_t width, const float *gamma, c
   int64_t words = (width + 7) / 8;
 #pragma omp parallel num_threads(threads)
   {
-    Rows range = mine(rows, threads, omp_get_thread_num());
+    Rows range = mine(rows, omp_get_num_threads(), omp_get_thread_num());
     std::vector<uint64_t> drawn(words, ~0ULL);
     uint64_t *APART random = drawn.data();
     const float *APART by = slope.data(), *APART from_zero = start.data();
@@ -159,7 +159,7 @@ void norm_backward(const T *dy, const T *z, const uint8_t *kept, int64_t rows, i
   }
 #pragma omp parallel num_threads(threads)
   {
-    Rows range = mine(rows, threads, omp_get_thread_num());
+    Rows range = mine(rows, omp_get_num_threads(), omp_get_thread_num());
     const float *APART by = slope.data(), *APART flat = level.data(), *APART steep = tilt.data();
     for (int64_t row = range.begin; row < range.end; ++row) {
       const T *APART from = dy + row * width, *APART value = z + row * width;

@@ -50,7 +50,7 @@ def norm_relu_dropout(z: Tensor, norm: nn.BatchNorm1d, dropout: float) -> Tensor
     """z [B, H] -> y [B, H]; in training it moves the running mean and variance of `norm`."""
     if not norm.training or len(z) == 1 or kernels.usable(z) is None:
         return F.dropout(torch.relu(norm(z)), dropout, norm.training)
-    drop = round(256 * dropout)
+    drop = min(round(256 * dropout), 255)
     seed = int(torch.randint(2**62, ())) if drop else 0
     y, mean, var = _Fused.apply(z, norm.weight, norm.bias, norm.eps, drop, seed)
     with torch.no_grad():

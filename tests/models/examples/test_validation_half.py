@@ -31,6 +31,12 @@ def test_batches_columns_and_the_mask_agree(item_world, parts) -> None:
         assert len(rows) == part.rows
 
 
+def test_no_batch_is_empty(parts) -> None:
+    """Of one row each, half of which are the other half's: networks take no batch of none."""
+    sizes = [len(batch.row) for batch in parts[0].batches(1)]
+    assert sizes == [1] * parts[0].rows
+
+
 def test_without_users_rows_are_halved(item_world) -> None:
     spec = item_world.validation.spec.model_copy(update={"has_users": False})
     mask = halves(ExampleSet(item_world.validation.folder, spec))

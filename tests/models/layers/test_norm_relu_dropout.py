@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -46,6 +50,32 @@ def test_values_and_gradients_are_those_of_the_formula(rows: int, width: int) ->
     torch.testing.assert_close(y.double(), wanted, atol=1e-3, rtol=1e-3)
     for got, want in ((found.grad, expected.grad), (ours[0], norm.weight.grad), (ours[1], norm.bias.grad)):
         torch.testing.assert_close(got, want, atol=5e-3, rtol=5e-3)
+
+
+FEWER_THREADS = """
+import torch
+from torch import nn
+from models.layers.norm_relu_dropout import norm_relu_dropout
+
+torch.set_num_threads(8)
+z, norm = torch.randn(301, 7).requires_grad_(), nn.BatchNorm1d(7)
+torch.testing.assert_close(norm_relu_dropout(z, norm, 0.0), torch.relu(nn.BatchNorm1d(7)(z)), atol=1e-5, rtol=1e-5)
+norm_relu_dropout(z, norm, 0.5).sum().backward()
+assert z.grad.isfinite().all()
+"""
+
+
+def test_fewer_threads_than_asked_for_compute_all_rows(way: str) -> None:
+    if way == "compiled":
+        subprocess.run([sys.executable, "-c", FEWER_THREADS], check=True, env=os.environ | {"OMP_THREAD_LIMIT": "2"})
+
+
+@pytest.mark.parametrize("dropout", [0.998, 0.9999])
+def test_where_nearly_all_is_dropped_gradients_are_numbers(dropout: float) -> None:
+    z = torch.randn(64, 40).requires_grad_()
+    norm_relu_dropout(z, norm_of(40), dropout).sum().backward()
+    assert z.grad is not None
+    assert z.grad.isfinite().all()
 
 
 def test_running_figures_move_as_torch_moves_them() -> None:
