@@ -18,7 +18,8 @@ is there throughout.
                           its first answer, and acknowledged changes that it does not know then
     recall_min            recall at 100 against exact search once a third, two thirds and all of the changes are made,
                           over the mean of indexes built anew of the same items, by the same queries: the lowest
-    kills, acknowledged_lost    SIGKILL at random moments of changes of every kind; what was lost of them
+    kills, kills_amid_changes, acknowledged_lost    SIGKILL at random moments of changes of every kind, how often while
+                                some were being sent, and what was lost of them
     event_age_p99_s       beside events through a Redis stream: from adding one to the request that knows it
     store_outage_failed, store_healed_s    a shared store of users is stopped: requests that failed, and seconds from
                           its going on until all are answered from it
@@ -65,6 +66,7 @@ class FreshnessFigures(BaseModel):
     restart_s: float | None = None
     restart_lost: int | None = None
     kills: int | None = None
+    kills_amid_changes: int | None = None
     acknowledged_lost: int | None = None
     events_per_second: float | None = None
     event_age_p99_s: float | None = None
@@ -126,7 +128,8 @@ def after_kills(folder: Path, count: int) -> FreshnessFigures:
     bundle = publish(world(KILLED_ITEMS, "dnn"), folder, VALUES)
     found = kills.measure(bundle, folder, KILLED_ITEMS, count)
     print(f"{count} kills: {found}")
-    return FreshnessFigures(kills=count, acknowledged_lost=int(found["acknowledged_lost"]))
+    return FreshnessFigures(kills=count, kills_amid_changes=int(found["amid_changes"]),
+                            acknowledged_lost=int(found["acknowledged_lost"]))
 
 
 def beside_events(folder: Path, seconds: float, per_second: float) -> FreshnessFigures:

@@ -21,7 +21,8 @@ KINDS = ("withdraw", "set_bids", "set_stock", "upsert")  # methods of the client
 
 class Changes:
     """Sends changes of four kinds in turn, each of items of its own, until the server is gone: withdrawals, bids,
-    stock, and items that the world has not. `acknowledged` are those answered, by kind."""
+    stock, and items that the world has not; after the last item again from the first, in a later version.
+    `acknowledged` are those answered, by kind."""
 
     def __init__(self, items: int) -> None:
         self._items, self._next = items, 0
@@ -36,11 +37,13 @@ class Changes:
 
     def send(self, target: str, size: int = 5) -> None:
         with CatalogClient(target) as client:
-            while self._next + size <= self._items:
-                kind = KINDS[self._next // size % len(KINDS)]
+            while True:
+                lap, first = divmod(self._next, self._items)
+                kind = KINDS[first // size % len(KINDS)]
                 name = "new" if kind == "upsert" else "i"
-                wanted = [change(f"{name}{number}", kind) for number in range(self._next, self._next + size)]
-                self._next += size
+                numbers = range(first, min(first + size, self._items))
+                wanted = [change(f"{name}{number}", kind, lap + 1) for number in numbers]
+                self._next += len(numbers)
                 try:
                     answer = getattr(client, kind)(wanted, seconds=5.0)
                 except RankingFailed:
@@ -60,9 +63,9 @@ class Changes:
         return found
 
 
-def change(item: str, kind: str) -> ItemChange:
-    """The first of an item."""
-    return ItemChange(item=item, version=1, bid=0.5 if kind in ("upsert", "set_bids") else None,
+def change(item: str, kind: str, version: int = 1) -> ItemChange:
+    """Of the kind, with what it needs."""
+    return ItemChange(item=item, version=version, bid=0.5 if kind in ("upsert", "set_bids") else None,
                       stock=3.0 if kind == "set_stock" else None, values={} if kind == "upsert" else None)
 
 
@@ -74,15 +77,17 @@ def lost(target: str, items: list[str]) -> int:
 
 
 def measure(bundle: Path, folder: Path, items: int, kills: int, seed: int = 0) -> dict[str, float]:
-    """Kills, how many acknowledged changes were lost over all of them, and the slowest start in between."""
+    """Kills, in how many of them changes were being sent, how many acknowledged ones were lost over all of them, and
+    the slowest start in between."""
     draw, told, starts = np.random.default_rng(seed), Changes(items), [0.0]
-    missing, options = 0, ("--fresh", str(folder / "killed"), "--workers", "1")
+    missing, amid, options = 0, 0, ("--fresh", str(folder / "killed"), "--workers", "1")
     server = ServerProcess(bundle, folder / "killed.log", options=options)
     try:
         for _ in range(kills):
             sender = threading.Thread(target=told.send, args=(server.target,))
             sender.start()
             time.sleep(float(draw.uniform(0.05, LONGEST_SECONDS)))
+            amid += sender.is_alive()
             server.process.kill()
             server.process.wait()
             sender.join()
@@ -92,5 +97,5 @@ def measure(bundle: Path, folder: Path, items: int, kills: int, seed: int = 0) -
             missing += told.forgotten(server.target)
     finally:
         server.stop()
-    return {"kills": kills, "acknowledged": len(told), "acknowledged_lost": missing,
+    return {"kills": kills, "amid_changes": amid, "acknowledged": len(told), "acknowledged_lost": missing,
             "slowest_start_s": max(starts)}

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -185,15 +186,18 @@ def summed_up(runs: list[tuple[np.ndarray, Logits]]) -> dict[str, dict[str, Any]
 
 
 def paired(runs: list[tuple[np.ndarray, Logits]], arm: str, base: str) -> dict[str, float]:
-    """Mean difference of AUC to `base` over the seeds, with the 2.5% and 97.5% points over draws of seeds and rows."""
-    draws = np.array([_differences(label, logits[arm], logits[base], seed)
-                      for seed, (label, logits) in enumerate(runs)])
+    """Mean difference of AUC to `base` over the seeds, with the 2.5% and 97.5% points over draws of seeds and rows.
+    Rows that all seeds are tested on are drawn for all of them at once: more seeds do not make them more."""
+    count, shared = len(runs), all(np.array_equal(label, runs[0][0]) for label, _ in runs)
+    exact = np.array([auc(label, logits[arm]) - auc(label, logits[base]) for label, logits in runs])
+    drawn = np.array([_differences(label, logits[arm], logits[base], 0 if shared else seed)
+                      for seed, (label, logits) in enumerate(runs)]) - exact[:, None]
     generator = np.random.default_rng(0)
-    seeds = generator.integers(0, len(runs), size=(DRAWS * 10, len(runs)))
-    means = draws[seeds, generator.integers(0, DRAWS, size=seeds.shape)].mean(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    exact = [auc(label, logits[arm]) - auc(label, logits[base]) for label, logits in runs]
-    return {f"over {base}": statistics.mean(exact), f"over {base}, low": float(low), f"over {base}, high": float(high)}
+    seeds = generator.integers(0, count, size=(DRAWS * 10, count))
+    by_seeds = (exact - exact.mean())[seeds].mean(axis=1) * math.sqrt(count / max(count - 1, 1))
+    by_rows = drawn[np.arange(count), generator.integers(0, DRAWS, size=(len(seeds), 1 if shared else count))]
+    low, high = np.quantile(exact.mean() + by_seeds + by_rows.mean(axis=1), (0.025, 0.975))
+    return {f"over {base}": float(exact.mean()), f"over {base}, low": float(low), f"over {base}, high": float(high)}
 
 
 def _differences(label: np.ndarray, arm: np.ndarray, base: np.ndarray, seed: int) -> list[float]:

@@ -1,14 +1,15 @@
-"""Rankers beside FuxiCTR's: same rows, inputs, width, layers, batch, dropout, penalty, learning rate, clipping, stop.
+"""Rankers beside FuxiCTR's: same rows, inputs, width, layers, batch, dropout, penalty, learning rate, clipping.
 
     sluice bench peers [NAME=OUT ...] [--models dnn dcn_v2] [--seeds 3] [--l2 0 1000] [--json] [--peer FOLDER]
                        [--out FOLDER] [--merge]
 
 OUT is what `sluice features CONFIG --out OUT` made; without any a marketplace is simulated. Each run is a process of
 its own. Both sides take their best of the penalties by the validation AUC of the first seed, stop by the AUC of the
-whole validation window (ours goes on while the log loss falls, and for twice as long where it is level), and keep their
-best epoch; all else is what either does by default. Cross layers are of full
-rank. FuxiCTR has no bf16; ours is tried where the processor multiplies it in hardware. Speeds are medians over seeds of
-training rows a second, reading included; behind them the lowest and the highest.
+whole validation window, and keep their best epoch; all else is what either does by default, the stop among it: ours
+goes on while the log loss falls, for twice as long where it is level, and twice from its best epoch at a tenth of the
+rate, so that it may train longer. Cross layers are of full rank. FuxiCTR has no bf16; ours is tried where the
+processor multiplies it in hardware. Speeds are medians over seeds of training rows a second, reading included; behind
+them the lowest and the highest.
 
 With --out every run stays in that folder. --merge takes those that lie there, of the same rows and told the same, in
 place of running them again: a comparison of hours is made piece by piece, and one that was cut goes on. After a change

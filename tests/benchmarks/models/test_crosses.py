@@ -37,6 +37,15 @@ def test_equal_logits_gain_exactly_nothing(runs):
     assert set(paired(runs, "same", "LR").values()) == {0.0}
 
 
+def test_seeds_that_share_their_test_rows_do_not_lessen_what_rows_leave_open(runs):
+    label, logits = runs[0]
+    logits = logits | {"other": logits["LR"] + 0.5 * np.random.default_rng(3).normal(size=len(label))}
+    widths = [found["over LR, high"] - found["over LR, low"]
+              for found in (paired([(label, logits)] * count, "other", "LR") for count in (1, 5))]
+    assert widths[0] == pytest.approx(widths[1], rel=0.05)
+    assert widths[0] > 0
+
+
 def test_one_seed_has_no_deviation(runs):
     assert summed_up(runs[:1])["LR"]["deviation"] == 0.0
 
