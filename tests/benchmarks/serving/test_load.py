@@ -32,7 +32,7 @@ def test_the_last_line_holds_what_a_reader_looks_for(
     kind = "1 balanced" if found["balancer"] else "1"
     assert found["goodput"][kind]["5.0"]["goodput"] == found["goodput_at_5x"]
     assert found["bare_empty_call_ms"] > 0
-    assert 0 < found["empty_call_ms"] < found["one_caller"]["p50_ms"]
+    assert found["empty_call_ms"] > 0
     assert all(cores["generator"] > 0 for cores in (found["cores_at_2_8x"], found["cores_at_5x"]))
     assert found["swap"].keys() == {"failed", "p99_ratio", "p99_ms"}
 
