@@ -24,13 +24,14 @@ import numpy as np
 
 from benchmarks.serving.process_figures import resident_megabytes
 from contracts.bundle import bundle
+from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.bundle.feature_store import FeatureStore
 from sluice.airflow_demo.steady_load import Outcome, SteadyLoad
 from sluice.demo.server_process import ServerProcess
 
 GONE = "is left by its callers and gone"
-WARM_SECONDS = 5.0
+WARM_SECONDS, LONGEST_SECONDS = 5.0, 300.0  # before the first change; of one
 
 
 def versions(source: Path, folder: Path, registry: BundleRegistry) -> list[RegisteredBundle]:
@@ -69,20 +70,21 @@ def measure(
         options = ("--registry", registry.uri, "--poll-seconds", "0.2", "--connection-seconds", str(connection),
                    "--cache", str(folder / "cache"), "--workers", str(workers))
         server = ServerProcess(f"models:/{both[0].name}@{CHAMPION}", log, options=options)
-        memory.append(resident_megabytes(server.process.pid))
-        with SteadyLoad(server.target, names, rate) as load:
-            time.sleep(warm)
-            begin = time.monotonic()
-            for number in range(swaps):
-                start = time.monotonic()
-                registry.point(both[(number + 1) % 2], CHAMPION)
-                while log.read_text().count(GONE) <= number:
-                    time.sleep(0.05)
-                end = time.monotonic()
-                spans.append((start, end))
-                time.sleep(end - start if steady_seconds is None else steady_seconds)
-        memory.append(resident_megabytes(server.process.pid))
-        server.stop()
+        try:
+            memory.append(resident_megabytes(server.process.pid))
+            with SteadyLoad(server.target, names, rate) as load:
+                time.sleep(warm)
+                begin = time.monotonic()
+                for number in range(swaps):
+                    start = time.monotonic()
+                    registry.point(both[(number + 1) % 2], CHAMPION)
+                    _until_gone(log, number, server)
+                    end = time.monotonic()
+                    spans.append((start, end))
+                    time.sleep(end - start if steady_seconds is None else steady_seconds)
+            memory.append(resident_megabytes(server.process.pid))
+        finally:
+            server.stop()
     counted = [outcome for outcome in load.outcomes if outcome.due >= begin]
     during = [one for one in counted if any(start <= one.due <= end for start, end in spans)]
     inside = set(map(id, during))
@@ -95,6 +97,16 @@ def measure(
         "p99_ratio": percentiles(during)["p99"] / percentiles(steady)["p99"],
         "megabytes_before": memory[0], "megabytes_after": memory[1],
     }
+
+
+def _until_gone(log: Path, number: int, server: ServerProcess) -> None:
+    """Until so many bundles have gone before the last one. Raises SluiceError where the server has ended, or takes too
+    long."""
+    end = time.monotonic() + LONGEST_SECONDS
+    while log.read_text().count(GONE) <= number:
+        if server.process.poll() is not None or time.monotonic() > end:
+            raise SluiceError(f"change {number + 1} of bundles did not end: {log.read_text().strip()[-300:]}")
+        time.sleep(0.05)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
