@@ -163,7 +163,8 @@ def _ask(
 
 def figures(calls: Sequence[Call], rate: float, seconds: float) -> LoadFigures:
     answered = [call for call in calls if call.code == "OK"]
-    spent = np.array([call.done - call.due for call in answered] or [float("nan")]) * 1000
+    ended = answered or [call for call in calls if call.done]  # where none was answered: until callers heard so
+    spent = np.array([call.done - call.due for call in ended] or [seconds]) * 1000
     p50, p95, p99 = np.percentile(spent, (50, 95, 99))
     late = np.array([call.sent - call.due for call in calls if call.sent] or [0.0]) * 1000
     return LoadFigures(

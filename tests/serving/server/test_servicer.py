@@ -464,9 +464,11 @@ def test_a_server_that_is_always_too_late_has_failed_every_call(loaded: LoadedBu
     made.close()
     log.close()
     found = response_history.read(tmp_path, datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC))
-    assert found.failed.tolist() == [True] * 5
-    assert found.failures == {"DEADLINE_EXCEEDED": 5}
-    assert found.table["items"].to_pylist() == [[]] * 5
+    logged = len(found.failed)  # the last may have gone before the server had begun with it
+    assert 4 <= logged <= 5
+    assert found.failed.all()
+    assert found.failures == {"DEADLINE_EXCEEDED": logged}
+    assert found.table["items"].to_pylist() == [[]] * logged
 
 
 class Statuses(RequestObserver):
