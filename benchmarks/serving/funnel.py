@@ -4,9 +4,10 @@
 
 The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
 fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor is what no implementation on these libraries
-goes below: a raw faiss search, and plain MLPs of the same sizes on matrices that are ready. Ratios to it are medians
-over rounds, each of which asks the funnel and the floor in turn, in CPU time of the one thread that works, so that a
-neighbour on the machine moves neither much; least and most tell how far they may be trusted. The last line is JSON.
+goes below: a raw faiss search, and plain MLPs of the same sizes on matrices that are ready, whose first layer reads
+what an item adds from the bundle's table where it has one. Ratios to it are medians over rounds, each of which asks
+the funnel and the floor in turn, in CPU time of the one thread that works, so that a neighbour on the machine moves
+neither much; least and most tell how far they may be trusted. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -134,18 +135,29 @@ def floors(bundle: LoadedBundle) -> dict[str, Callable[[int], object]]:
     """Work that a stage cannot avoid, by stage."""
     settings, rng = bundle.settings, np.random.default_rng(1)
     queries = rng.standard_normal((64, bundle.index.vectors.shape[1])).astype(np.float32)
-    width = settings.train.embedding_dim * len(bundle.spec.fields) + len(bundle.spec.dense_slots("user", "item"))
     pair = 2 * settings.train.tower_dim + 1
-    small, large = plain(pair, *settings.prerank.hidden, 1), plain(width, *settings.train.hidden, 1)
-    retrieved = torch.randn(settings.retrieve.candidates, pair)
-    kept = torch.randn(settings.prerank.keep, width)
-    variants = torch.randn((len(bundle.spec.fields) - 3) * settings.serve.default_limit, width)
+    small, retrieved = plain(pair, *settings.prerank.hidden, 1), torch.randn(settings.retrieve.candidates, pair)
+    variants = (len(bundle.spec.fields) - 3) * settings.serve.default_limit
     return {
         "retrieve": lambda n: item_index.search(bundle.index, queries[n % 64], settings.retrieve.two_tower),
         "prerank": lambda _: small(retrieved),
-        "rank": lambda _: large(kept),
-        "explain": lambda _: large(variants),
+        "rank": ranker_floor(bundle, settings.prerank.keep, len(bundle.spec.of_side("cross"))),
+        "explain": ranker_floor(bundle, variants, 1),
     }
+
+
+def ranker_floor(bundle: LoadedBundle, rows: int, fields: int) -> Callable[[int], object]:
+    """The MLP of so many rows. Where a table tells what items add to its first layer, it is read, and `fields` are
+    multiplied; else all are."""
+    hidden, dim = bundle.settings.train.hidden, bundle.settings.train.embedding_dim
+    if bundle.rank_table is None:
+        width = dim * len(bundle.spec.fields) + len(bundle.spec.dense_slots("user", "item"))
+        whole, ready = plain(width, *hidden, 1), torch.randn(rows, width)
+        return lambda _: whole(ready)
+    known, behind = torch.from_numpy(bundle.rank_table.rows), plain(hidden[0], *hidden[1:], 1)
+    asked, ready, weight = torch.randint(len(known), (64, rows)), torch.randn(rows, dim * fields), torch.randn(
+        dim * fields, hidden[0])
+    return lambda n: behind(torch.addmm(known.index_select(0, asked[n % 64]), ready, weight).relu_())
 
 
 def clock(
@@ -218,7 +230,8 @@ def measure(bundle: LoadedBundle, requests: int) -> dict[str, list[float]]:
     stages: dict[str, list[float]] = {}
 
     def ask(n: int) -> None:
-        query = RankQuery(f"u{n % USERS}", bundle.settings.serve.default_limit, {"context0": f"v{n % VALUES}"})
+        limit = bundle.settings.serve.default_limit
+        query = RankQuery(f"u{n % USERS}", limit, {"context0": f"v{n % VALUES}"}, explain=True)
         for report in funnel.rank(query, Deadline(10.0)).stages:
             stages.setdefault(report.name, []).append(report.microseconds / 1000)
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from benchmarks.serving.funnel import BesideFloor, beside_floor, clock, floors, main, spec, world
+from benchmarks.serving.funnel import BesideFloor, beside_floor, clock, floors, main, ranker_floor, spec, world
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
@@ -16,7 +20,7 @@ def test_stages_stand_beside_what_no_implementation_goes_below(capsys):
     assert all_finite(found["milliseconds"])
     assert {"retrieve", "prerank", "rank", "rerank", "explain", "ranking", "whole"} == set(found["milliseconds"])
     for row in found["milliseconds"].values():
-        assert 0 <= row["median"] <= row["p95"]
+        assert 0 < row["median"] <= row["p95"]
         assert row.get("floor", 1) > 0
     for median, least, most in found["ratios"].values():
         assert 0 < least <= median <= most
@@ -37,6 +41,18 @@ def test_the_synthetic_bundle_answers_like_a_real_one(bundle):
 def test_the_floors_take_what_the_stages_take(bundle):
     assert set(floors(bundle)) == {"retrieve", "prerank", "rank", "explain"}
     assert len(spec().fields) == 40
+
+
+@pytest.mark.parametrize("has_table", [True, False])
+def test_the_rankers_floor_multiplies_what_no_table_tells(bundle, has_table, monkeypatch):
+    """Of the first layer four crosses of 16 columns, or all 649."""
+    assert bundle.rank_table is not None
+    widths: list[int] = []
+    for module, name in ((torch, "addmm"), (nn.Linear, "forward")):
+        whole = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, made=whole: widths.append(given[1].shape[1]) or made(*given))
+    ranker_floor(bundle if has_table else replace(bundle, rank_table=None), 7, 4)(0)
+    assert widths[0] == (4 * 16 if has_table else 16 * 40 + 9)
 
 
 def test_ratios_are_taken_within_a_round():
