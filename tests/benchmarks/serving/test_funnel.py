@@ -48,9 +48,16 @@ def test_the_rankers_floor_multiplies_what_no_table_tells(bundle, has_table, mon
     """Of the first layer four crosses of 16 columns, or all 649."""
     assert bundle.rank_table is not None
     widths: list[int] = []
-    for module, name in ((torch, "addmm"), (nn.Linear, "forward")):
-        whole = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda *given, made=whole: widths.append(given[1].shape[1]) or made(*given))
+
+    def noting(whole):
+        def noted(*given):
+            widths.append(given[1].shape[1])
+            return whole(*given)
+
+        return noted
+
+    monkeypatch.setattr(torch, "addmm", noting(torch.addmm))
+    monkeypatch.setattr(nn.Linear, "forward", noting(nn.Linear.forward))
     ranker_floor(bundle if has_table else replace(bundle, rank_table=None), 7, 4)(0)
     assert widths[0] == (4 * 16 if has_table else 16 * 40 + 9)
 
