@@ -26,6 +26,8 @@ from pipelines.windows.down_sampling import positives_and_some_negatives
 from pipelines.windows.windows import WINDOW
 
 FILE_BYTES = 256 << 20
+GROUP_ROWS = 16_384  # training mixes whole row groups: of a day in one, it would see a day after the other
+GROUP_OPTIONS = ("parquet.block.row.count.limit", "max_row_group_size")  # Apache Spark's, and the embedded engine's
 FILE = "_file"  # the number of a row's file in its day
 PLACES = (WINDOW, DAY, FILE)
 
@@ -69,10 +71,11 @@ def _stage(encoded: Mapped, staging: Path) -> None:
     """Adds to what is there. The number is a folder: no engine but Apache Spark writes a file for each of its tasks."""
     if workers_write(encoded.rows):
         write_parted(encoded.rows, staging, PLACES, encoded.run, encoded.names)
-        put_in_order(sorted(staging.glob("/".join(f"{name}=*" for name in PLACES))), ROW)
+        put_in_order(sorted(staging.glob("/".join(f"{name}=*" for name in PLACES))), ROW, GROUP_ROWS)
         return
     spread = encoded.frame().repartition(*PLACES).sortWithinPartitions(*PLACES, ROW)
-    spread.write.mode("append").partitionBy(*PLACES).parquet(str(staging))
+    groups = dict.fromkeys(GROUP_OPTIONS, GROUP_ROWS)
+    spread.write.mode("append").options(**groups).partitionBy(*PLACES).parquet(str(staging))
 
 
 def _flatten(staged: Path) -> None:

@@ -134,18 +134,18 @@ class PartedFiles:
         self._writers[place] = pq.ParquetWriter(place / name, schema)
 
 
-def put_in_order(folders: Sequence[Path], column: str) -> None:
-    """The files of each folder become one, in the order of the column."""
+def put_in_order(folders: Sequence[Path], column: str, group: int = GROUP) -> None:
+    """The files of each folder become one, in the order of the column, of row groups of `group` rows."""
     with ThreadPoolExecutor(TOGETHER) as threads:
-        list(threads.map(lambda folder: _sorted_file(folder, column), folders))
+        list(threads.map(lambda folder: _sorted_file(folder, column, group), folders))
 
 
-def _sorted_file(folder: Path, column: str) -> None:
+def _sorted_file(folder: Path, column: str, group: int) -> None:
     files = sorted(folder.glob("*.parquet"))
     tables = [pq.read_table(file, partitioning=None, use_threads=False) for file in files]
     table = pa.concat_tables(tables).sort_by(column)
     aside = folder / f".{files[0].name}"
-    pq.write_table(table, aside)
+    pq.write_table(table, aside, row_group_size=group)
     for file in files[1:]:
         file.unlink()
     aside.replace(files[0])

@@ -11,6 +11,7 @@ from contracts.features.feature_spec import FeatureField, FeatureSpec
 from contracts.features.vocabulary import Vocabulary
 from pipelines.encoding import examples
 from pipelines.encoding.example_figures import describe
+from pipelines.engine.worker_files import workers_write
 from pipelines.windows.windows import WINDOW
 
 SPEC = FeatureSpec(fields=(FeatureField(name="city", kind="categorical", side="user", vocabulary="city", size=4),))
@@ -78,6 +79,17 @@ def test_a_large_day_has_more_files(tmp_path, monkeypatch):
         (tmp_path / f"day={day}" / "part.parquet").write_bytes(b"-" * size)
     assert examples.files_of(tmp_path) == examples.files_of(tmp_path, "2026-01-06") == 11
     assert (examples.files_of(tmp_path, "2026-01-05"), examples.files_of(tmp_path / "none")) == (4, 1)
+
+
+@pytest.mark.every_engine
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_row_groups_are_small_so_that_training_mixes_days(spark, out, by_workers, monkeypatch):
+    monkeypatch.setattr(examples, "GROUP_ROWS", 25)
+    monkeypatch.setattr(examples, "workers_write", lambda rows: by_workers and workers_write(rows))
+    examples.write([windowed(spark)], SPEC, STORED, CONFIG, out)
+    for path in out.examples("test").glob("day=*/*.parquet"):
+        meta = pq.read_metadata(path)
+        assert [meta.row_group(number).num_rows for number in range(meta.num_row_groups)] == [25, 25, 10]
 
 
 def test_a_large_day_is_written_as_so_many_files_of_the_same_rows(spark, out, tmp_path, monkeypatch):

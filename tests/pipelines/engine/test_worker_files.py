@@ -62,7 +62,8 @@ def test_files_of_a_folder_become_one_in_order(tmp_path: Path) -> None:
         files = PartedFiles(tmp_path, ["day"], ["x"], f"{name}.parquet")
         files.add(pa.record_batch({"x": values, "day": ["d"] * len(values)}))
         files.close()
-    put_in_order([tmp_path / "day=d"], "x")
+    put_in_order([tmp_path / "day=d"], "x", group=2)
+    assert pq.read_metadata(tmp_path / "day=d" / "a.parquet").num_row_groups == 2
     assert rows_below(tmp_path) == {"day=d": [1, 2, 3]}
     assert [file.name for file in (tmp_path / "day=d").iterdir()] == ["a.parquet"]
 
