@@ -50,6 +50,7 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="N
     """
     import subprocess
 
+    from benchmarks.measurement import described
     from contracts.errors import ConfigError
     from contracts.nearest import did_you_mean
 
@@ -59,6 +60,9 @@ def bench(context: typer.Context, name: Annotated[str, typer.Argument(metavar="N
     known = benchmarks()
     if name not in known:
         raise ConfigError(f"there is no benchmark {name!r}{did_you_mean(name, known)}; there are: {', '.join(known)}")
+    if "--help" not in context.args:
+        typer.echo(described(["sluice", "bench", name, *context.args]))
+        sys.stdout.flush()
     raise typer.Exit(subprocess.run([sys.executable, "-m", known[name], *context.args], check=False).returncode)
 
 

@@ -12,6 +12,7 @@ is there throughout.
     visible_p99_s         from sending a batch until the workers behind several connections show it
     request_p99_ratio     p99 of the requests beside the changes over the p99 of those before
     after_p99_ratio       p99 of the requests after the changes over the p99 of those before
+    requests_failed       requests of these three stretches that were not answered, and are in no p99
     merges, merge_p99_ratio    merges of a worker beside the changes; p99 of the requests within 0.5 s of one over
                           the p99 of the others beside the changes
     restart_s, restart_lost    after all that, SIGKILL of server and workers: from starting it on the same folder until
@@ -23,6 +24,8 @@ is there throughout.
     event_age_p99_s       beside events through a Redis stream: from adding one to the request that knows it
     store_outage_failed, store_healed_s    a shared store of users is stopped: requests that failed, and seconds from
                           its going on until all are answered from it
+
+A part that fails is named under "failed", beside what the others have found, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -30,9 +33,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +65,7 @@ class FreshnessFigures(BaseModel):
     visible_p99_s: float | None = None
     request_p99_ratio: float | None = None
     after_p99_ratio: float | None = None
+    requests_failed: int | None = None
     recall_min: float | None = None
     merges: int | None = None
     merge_p99_ratio: float | None = None
@@ -116,6 +122,7 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         restart_lost=again.shown_again + again.forgotten,
         updates_per_second=updater.rate, visible_p99_s=visible[int(0.99 * len(visible))],
         request_p99_ratio=beside.p99_ms / before.p99_ms, after_p99_ratio=after.p99_ms / before.p99_ms,
+        requests_failed=sum(one.requests - one.codes.get("OK", 0) for one in (before, beside, after)),
         recall_min=min(one.ratio for one in recalls))
 
 
@@ -162,21 +169,38 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(argv)
     if chosen.events or chosen.outage:
         redis_process.program()
-    found = FreshnessFigures()
     with tempfile.TemporaryDirectory(prefix="sluice-freshness-") as place:
-        if chosen.updates:
-            bundle = chosen.bundle or publish(world(chosen.items, "dnn"), Path(place) / "large", VALUES)
-            found = beside_requests(Path(place), bundle, chosen)
-        if chosen.kills:
-            killed = after_kills(Path(place) / "small", chosen.kills)
-            found = found.model_copy(update=killed.model_dump(exclude_none=True))
-        if chosen.events:
-            beside = beside_events(Path(place), chosen.seconds, chosen.events)
-            found = found.model_copy(update=beside.model_dump(exclude_none=True))
-        if chosen.outage:
-            without = without_store(Path(place), chosen.outage)
-            found = found.model_copy(update=without.model_dump(exclude_none=True))
-    print(json.dumps({"freshness": found.model_dump(exclude_none=True)}))
+        found, failed = whole(parts(Path(place), chosen))
+    print(json.dumps({"freshness": found.model_dump(exclude_none=True), **({"failed": failed} if failed else {})}))
+    if failed:
+        sys.exit(1)
+
+
+def parts(folder: Path, chosen: argparse.Namespace) -> dict[str, Callable[[], FreshnessFigures]]:
+    """Those that are asked for, by name, in the order in which they are measured."""
+    def requests() -> FreshnessFigures:
+        bundle = chosen.bundle or publish(world(chosen.items, "dnn"), folder / "large", VALUES)
+        return beside_requests(folder, bundle, chosen)
+
+    known: dict[str, tuple[float, Callable[[], FreshnessFigures]]] = {
+        "requests": (chosen.updates, requests),
+        "kills": (chosen.kills, lambda: after_kills(folder / "small", chosen.kills)),
+        "events": (chosen.events, lambda: beside_events(folder, chosen.seconds, chosen.events)),
+        "outage": (chosen.outage, lambda: without_store(folder, chosen.outage)),
+    }
+    return {name: measure for name, (asked, measure) in known.items() if asked}
+
+
+def whole(measured: Mapping[str, Callable[[], FreshnessFigures]]) -> tuple[FreshnessFigures, dict[str, str]]:
+    """What the parts find together, and why those failed that did."""
+    found, failed = FreshnessFigures(), dict[str, str]()
+    for name, measure in measured.items():
+        try:
+            found = found.model_copy(update=measure().model_dump(exclude_none=True))
+        except Exception as error:  # what the others take minutes to find is not lost
+            traceback.print_exc()
+            failed[name] = f"{type(error).__name__}: {error}"
+    return found, failed
 
 
 if __name__ == "__main__":

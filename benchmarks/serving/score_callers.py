@@ -20,12 +20,14 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.wire.score_requests import BY, GRPC, ITEMS, PATHS, asker
+from contracts.errors import SluiceError
 
 CHECKED = 16  # every so many answers are counted item by item, as the first is; of the others the status is looked at
 
 
 class CallerFigures(BaseModel):
-    """Of requests that were answered with a probability for every item; `failed` counts the others."""
+    """Of requests that were answered with a probability for every item; `failed` counts the others. Times are 0 where
+    none was."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,14 +39,18 @@ class CallerFigures(BaseModel):
 
 
 def call(server: str, target: str, chosen: argparse.Namespace, end: float, first: int) -> tuple[list[float], int]:
-    """Milliseconds of each request until `end`, and how many failed."""
+    """Milliseconds of each request until `end` that was answered, and how many were not."""
     one = asker(server, chosen.by, target, chosen.users, chosen.items)
     spent, failed = list[float](), 0
     with closing(one):
         while (begun := time.perf_counter()) < end:
-            answer = one.ask(first + len(spent))
-            spent.append((time.perf_counter() - begun) * 1000)
-            failed += answer is None or (len(spent) % CHECKED == 1 and one.scored(answer) != ITEMS)
+            number = len(spent) + failed
+            answer = one.ask(first + number)
+            taken = (time.perf_counter() - begun) * 1000
+            if answer is None or (number % CHECKED == 0 and one.scored(answer) != ITEMS):
+                failed += 1
+            else:
+                spent.append(taken)
     return spent, failed
 
 
@@ -54,7 +60,7 @@ def measured(server: str, target: str, chosen: argparse.Namespace) -> CallerFigu
         waiting = [callers.submit(call, server, target, chosen, end, 17 * number) for number in range(chosen.callers)]
         found = [one.result() for one in waiting]
     spent = np.concatenate([times for times, _ in found])
-    p50, p99 = np.percentile(spent, (50, 99))
+    p50, p99 = np.percentile(spent, (50, 99)) if len(spent) else (0.0, 0.0)
     return CallerFigures(callers=chosen.callers, per_second=len(spent) / chosen.seconds, p50_ms=float(p50),
                          p99_ms=float(p99), failed=sum(failed for _, failed in found))
 
@@ -62,11 +68,14 @@ def measured(server: str, target: str, chosen: argparse.Namespace) -> CallerFigu
 def figures(
     server: str, target: str, callers: int, seconds: float, users: int, items: int, by: str = BY[0]
 ) -> CallerFigures:
-    """By callers in a process of their own."""
+    """By callers in a process of their own. Raises SluiceError where nothing was answered."""
     command = [sys.executable, "-m", "benchmarks.serving.score_callers", server, target, f"--callers={callers}",
                f"--seconds={seconds}", f"--users={users}", f"--items={items}", f"--by={by}"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return CallerFigures.model_validate_json(done.stdout.splitlines()[-1])
+    found = CallerFigures.model_validate_json(done.stdout.splitlines()[-1])
+    if not found.per_second:
+        raise SluiceError(f"{server} answered none of {found.failed} requests of {callers} caller(s)")
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -19,7 +19,6 @@ import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -92,19 +91,28 @@ def _wait(process: subprocess.Popen[bytes], peer: str, target: str, log: Path) -
     while time.monotonic() < end and process.poll() is None:
         time.sleep(0.5)
         if listening(target):
-            with suppress(subprocess.CalledProcessError):
+            with suppress(subprocess.CalledProcessError, SluiceError):
                 if figures(peer, target, 1, 0.2, 1, 1000).failed == 0:
                     return
     raise SluiceError(f"{peer} did not start: {log.read_text()[-400:].strip()}")
 
 
-def measure(targets: dict[str, str], rounds: int, seconds: float, items: int, by: str) -> Found:
-    """Figures by server and number of callers, a list of one per round."""
+def measure(
+    targets: dict[str, str], rounds: int, seconds: float, items: int, by: str, missing: dict[str, str]
+) -> Found:
+    """Figures by server and number of callers, a list of one per round. A peer that answers nothing any more is left
+    out, and added to `missing`; raises SluiceError where it is ours."""
     found: Found = {name: {1: [], MANY: []} for name in targets}
     for _ in range(rounds):
         for callers in (1, MANY):
-            for name, target in targets.items():
-                found[name][callers].append(figures(name, target, callers, seconds, USERS, items, by))
+            for name in [*found]:
+                try:
+                    found[name][callers].append(figures(name, targets[name], callers, seconds, USERS, items, by))
+                except SluiceError as error:
+                    if name == OURS:
+                        raise
+                    missing[name] = str(error)
+                    del found[name]
     return found
 
 
@@ -150,10 +158,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args(argv)
     torch.set_num_threads(1)
-    packages = [package for peer in chosen.peers for package in packages_of(peer)]
-    python = Path(sys.executable)
-    if chosen.peers:
-        python = peer_python(chosen.environment, [*map(module_of, chosen.peers)], packages, on_top=True)
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as place, ExitStack() as servers:
         folder = publish(world(chosen.items, chosen.ranker), Path(place), VALUES)
@@ -162,11 +166,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         targets = {OURS: ours.target}
         for peer in chosen.peers:
             try:
+                python = peer_python(chosen.environment, [module_of(peer)], packages_of(peer), on_top=True)
                 targets[peer] = servers.enter_context(running(python, peer, folder, Path(place) / f"{peer}.log"))
             except SluiceError as error:
                 missing[peer] = str(error)
-                print(f"left out: {error}")
-        found = summary(measure(targets, chosen.rounds, chosen.seconds, chosen.items, chosen.by))
+        found = summary(measure(targets, chosen.rounds, chosen.seconds, chosen.items, chosen.by, missing))
+    for peer, why in missing.items():
+        print(f"left out: {peer}: {why}")
     show(found)
     if chosen.json:
         print(json.dumps({"score_peers": found, "missing": missing, "items": chosen.items, "ranker": chosen.ranker,

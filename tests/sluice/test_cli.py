@@ -129,6 +129,12 @@ def test_a_benchmark_has_a_help_of_its_own_and_so_has_the_command(capfd):
     assert "Usage: sluice bench" in sluice("bench", "--help").stdout
 
 
+def test_a_benchmark_begins_with_what_its_figures_need_on_record(capfd):
+    """Of one that ends at once, by a number that is none."""
+    assert sluice("bench", "funnel", "--items", "few").stdout.startswith("sluice bench funnel --items few  (20")
+    assert "invalid int value: 'few'" in capfd.readouterr().err
+
+
 def test_every_benchmark_that_is_offered_is_a_file_that_starts():
     found = benchmarks()
     assert "funnel" in found

@@ -22,8 +22,8 @@ def test_the_last_line_holds_what_a_reader_looks_for(
     assert found["one_caller"]["p50_ms"] <= found["one_caller"]["p99_ms"]
     assert found.keys() == {
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
-        "p99_at_300_ms", "goodput_at_2_8x", "goodput_at_5x", "swap", "empty_call_ms", "bare_empty_call_ms",
-        "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms",
+        "p99_at_300_ms", "failed_at_300", "goodput_at_2_8x", "goodput_at_5x", "swap",
+        "empty_call_ms", "bare_empty_call_ms", "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms",
         "floor", "balancer", "goodput_without_balancer"}
     assert 0 < found["grpc_adds_ms"] < found["one_caller"]["p50_ms"]
     assert found["floor"]["capacity_per_second"] > 0 < found["floor"]["p50_ms"]

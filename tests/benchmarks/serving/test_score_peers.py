@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.serving.score_callers import CallerFigures
-from benchmarks.serving.score_peers import free_port, listening, main, running, summary
+from benchmarks.serving.score_peers import free_port, listening, main, measure, running, summary
 from contracts.errors import SluiceError
 from tests.benchmarks.printed_figures import last_line, refuses
 
@@ -24,6 +24,14 @@ def test_ratios_are_of_medians_and_ours_over_theirs() -> None:
     assert (found["our_throughput_over_theirs"], found["our_p50_over_theirs"], found["our_p99_over_theirs"]) == (
         2.0, 0.5, 0.25)
     assert found["failed"] == 6
+
+
+def test_a_peer_that_answers_nothing_is_left_out_and_ours_is_not() -> None:
+    nobody, missing = f"127.0.0.1:{free_port()}", dict[str, str]()
+    assert measure({"fastapi": nobody}, 1, 0.1, 300, "wire", missing) == {}
+    assert missing["fastapi"].startswith("fastapi answered none of")
+    with pytest.raises(SluiceError, match="grpc answered none"):
+        measure({"grpc": nobody}, 1, 0.1, 300, "wire", missing)
 
 
 def test_a_port_that_nobody_has() -> None:
