@@ -9,6 +9,9 @@ An optimiser that moves a row only where a batch has it takes p steps where Adam
     pace    = p^(-1/2), at most MEMORY. Where a row's gradient is g in those batches and 0 in the others, Adam on the
               whole table has moments p g and p g^2, so that it moves the row by lr sqrt(p) a batch, also in those that
               lack it; what the row takes in a batch that has it is lr p^(-1/2)
+
+The row of "unknown" counts as often as the log has it, though training drops further ids to it
+(models/training/unknown_ids.py): its prior is the stronger for that, and counting them gained nothing.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from models.training.run_state import RunState
 from models.training.validation import evaluated, loss_of
 
 FEWEST = 16  # rows of a last batch, or a quarter of a full one: the mean and spread of few are no guide
-CHECKED = 32  # batches after which a GPU is asked whether the losses are finite
+CHECKED = 32  # batches after which a GPU is asked whether the losses are finite, beside at the end of an epoch
 OnEpoch = Callable[[EpochFigures], None]
 OnBatch = Callable[[int, int], None]
 Change = Callable[[Batch], Batch]
@@ -68,6 +68,7 @@ class Loop:
         self.patience = Patience(self.schedule, settings.patience)
         self.wish = 0.0  # for a checkpoint, of this process before an update and of all after it
         self.device = data_parallel.resolve_device(settings.device)
+        self.checked = CHECKED if self.device.type == "cuda" else 1
         keep_freed_memory()
         self.world = data_parallel.join(self.device)
         torch.manual_seed(seed + self.world.rank)
@@ -186,17 +187,22 @@ class Loop:
             self.wish = kept.wish(self.world) if kept else 0.0
             value, terms = self.step(batch)
             total, count = total + value, count + terms
-            if (self.device.type != "cuda" or number % CHECKED == 0) and not np.isfinite(float(total)):
-                raise SluiceError(
-                    f"the loss is {float(value)} at batch {number} of epoch {epoch}; lower train.learning_rate "
-                    f"({self.settings.learning_rate:g}) or train.clip_norm ({self.settings.clip_norm:g}), and look for "
-                    "extreme values in the numeric fields"
-                )
+            if number % self.checked == 0:
+                self._require_finite(total, number, epoch)
             if on_batch:
                 on_batch(number, max(expected, number))
             if kept and self.wish:
                 self._keep(kept, _reached(now, number, total, count), weights)
+        self._require_finite(total, number, epoch)
         return _reached(now, number, total, count)
+
+    def _require_finite(self, total: Tensor | float, batch: int, epoch: int) -> None:
+        if not np.isfinite(float(total)):
+            raise SluiceError(
+                f"the loss is {float(total)} at batch {batch} of epoch {epoch}; lower train.learning_rate "
+                f"({self.settings.learning_rate:g}) or train.clip_norm ({self.settings.clip_norm:g}), and look for "
+                "extreme values in the numeric fields"
+            )
 
     def _keep(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
         if self.wish:

@@ -10,9 +10,12 @@ from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import EpochFigures
+from models.layers.losses import ClickLoss
+from models.layers.position_bias import PositionBias
 from models.networks import registry
 from models.optimisation.learning_rate import FALL, LEAST_GAIN, MOST_FALLS
 from models.training import fitting
+from models.training.loop import Loop
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
@@ -20,6 +23,18 @@ def test_a_loss_that_is_not_finite_stops_the_run(item_world: Any, spec: FeatureS
     torch.nn.init.constant_(network.mlp.first.candidate, float("inf"))  # type: ignore[union-attr, arg-type]
     with pytest.raises(SluiceError, match=r"batch 1 of epoch 1; lower train\.learning_rate"):
         fitting.fit(network, item_world.train, item_world.validation, settings, seed=0)
+
+
+def test_an_epoch_of_fewer_batches_than_are_looked_at_together_is_looked_at_in_its_end(
+    item_world: Any, spec: FeatureSpec, settings: Train
+) -> None:
+    """As on a GPU, which is asked every so many batches."""
+    network = registry.build("dnn", spec, settings)
+    torch.nn.init.constant_(network.mlp.first.candidate, float("inf"))  # type: ignore[union-attr, arg-type]
+    loop = Loop(ClickLoss(network, PositionBias(0), 0.0), [network], settings, 0, 1)
+    loop.checked = 1000
+    with pytest.raises(SluiceError, match=r"the loss is nan at batch \d+ of epoch 1; lower"):
+        loop.run(item_world.train, item_world.validation, None, None)
 
 
 def test_patience_ends_a_run_that_no_longer_improves(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
