@@ -44,6 +44,7 @@ DAY = "day"  # partition: event date, UTC, YYYY-MM-DD; "all" where the log has n
 FRESH = "@fresh"  # suffix of event-fresh twins
 WINDOWS = ("train", "validation", "test")
 PUBLISHED_AT = "_published_at"  # online tables: the publish the row belongs to
+READ_UNTIL = "_read_until"  # online tables: when the last click became known that they hold, no later than the publish
 BID_AT = "_bid_at"  # online items: the time of the impression that the bid is of, int64 microseconds
 SHOWN, CLICKS = "_shown", "_clicks"  # online items: closed impressions and their clicks, of all time
 RECENT_ITEMS = "_recent_items"  # online users: the items clicked last, newest first

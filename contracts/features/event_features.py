@@ -33,8 +33,9 @@ EVENT = "event_"  # vocabularies of the columns of retrieve.events, before the c
 class EventFeatures(Section):
     """`fresh`: the models were trained on event-fresh counters (features.publish_every = 0), so that they are served;
     else the counters stay those of the last publish. `counters` are those of a user's and an item's own key, `groups`
-    those of items by columns of their table. `published` is the moment of the bundle's tables.
-    `columns` are those of the log that fields and histories read, besides the roles; `events` is retrieve.events."""
+    those of items by columns of their table. `published` is the moment up to which the bundle's tables know clicks;
+    those that are learned later are added to their histories. `columns` are those of the log that fields and histories
+    read, besides the roles; `events` is retrieve.events."""
 
     log: Log
     clicks: Clicks

@@ -27,6 +27,7 @@ from contracts.artifacts import (
     CLICKS,
     ITEM,
     PUBLISHED_AT,
+    READ_UNTIL,
     RECENT_ITEMS,
     RECENT_TIMES,
     RECENT_VALUES,
@@ -52,7 +53,16 @@ from pipelines.features.raw_features import STATIC, of_log
 from pipelines.features.running_counters import count_at
 from pipelines.features.sequences import HISTORY, clickers, last_clicked
 from pipelines.features.source_columns import INEXACT, NESTED, Located, SourceColumns, typed
-from pipelines.windows.publish_clock import AT, CLICKED_AT, ENTER, PublishClock, from_micros, published, to_micros
+from pipelines.windows.publish_clock import (
+    AT,
+    CLICKED_AT,
+    ENTER,
+    LEARNED,
+    PublishClock,
+    from_micros,
+    published,
+    to_micros,
+)
 
 TOTALS = {SHOWN: Measure("closed", None), CLICKS: Measure("clicked", None)}
 
@@ -84,12 +94,14 @@ def stage_online(spark: SparkSession, config: Config, out: Artifacts, at: dateti
              if _key(side) in columns.log.names]
     needed = of_log([located for side in sides for located in side.sources()])
     impressions = tables.impressions(needed, config.label_window)
-    moment = _next_publish(impressions, clock) if at is None else _on_grid(at, clock)
+    reached = _reached(impressions)
+    moment = reached.next_publish(clock) if at is None else _on_grid(at, clock)
+    read_until = min(moment, reached.learned or reached.entered)
     known = Impressions(tables, impressions.where(F.col(ENTER) <= moment))
     folders: dict[Side, Path] = {}
     for side in sides:
         table, folder = (tables.users, out.online_users) if side.side == "user" else (tables.items, out.online_items)
-        stage_whole(side.rows(known, table, moment, clock), folder)
+        stage_whole(side.rows(known, table, moment, clock, read_until), folder)
         folders[side.side] = folder
     rows: dict[Side, int] = {side: rows_in(staging_of(folder)) for side, folder in folders.items()}
     at_publish = from_micros(moment).isoformat()
@@ -135,7 +147,9 @@ class _SideTable:
         """What is read with every impression; attributes that a table has come once a key, from there."""
         return [*of_log(self.attributes()), *self.history.sources(), *self.told()]
 
-    def rows(self, known: Impressions, table: DataFrame | None, moment: int, clock: PublishClock) -> DataFrame:
+    def rows(
+        self, known: Impressions, table: DataFrame | None, moment: int, clock: PublishClock, read_until: int
+    ) -> DataFrame:
         """`known` are the impressions that entered by `moment` (microseconds, on the grid)."""
         key = _key(self.side)
         also = [BID] if self.side == "item" and BID in self.columns.log.names else []
@@ -153,9 +167,10 @@ class _SideTable:
             wide = _recent_items(wide, known.frame, moment, clock, self.history.most, beside)
             extra = [RECENT_ITEMS, *beside]
         static = [column.alias(name) for name, column in self._static().items()]
-        published_at = F.timestamp_micros(F.lit(moment)).alias(PUBLISHED_AT)
+        told = {PUBLISHED_AT: moment, READ_UNTIL: read_until}
+        moments = [F.timestamp_micros(F.lit(at)).alias(name) for name, at in told.items()]
         bid = [*also, BID_AT] if also else []
-        return wide.select(key, *bid, *static, *self.history.names(clock), *extra, published_at)
+        return wide.select(key, *bid, *static, *self.history.names(clock), *extra, *moments)
 
     def _beside(self) -> dict[str, Column]:
         times = {RECENT_TIMES: F.col(CLICKED_AT)} if self.config.retrieve.event_times else {}
@@ -195,11 +210,24 @@ def _totals(items: DataFrame, known: DataFrame, positives_only: bool) -> DataFra
     return filled.withColumn(SHOWN, F.lit(known.count()).cast("bigint")) if positives_only else filled
 
 
-def _next_publish(impressions: DataFrame, clock: PublishClock) -> int:
-    last = impressions.agg(F.max(ENTER if clock.period == 1 else AT)).first()
-    if last is None or last[0] is None:
+class _Reached(NamedTuple):
+    """Microseconds of the last event, of when the last one entered and of when the last click was learned, None without
+    clicks."""
+
+    at: int
+    entered: int
+    learned: int | None
+
+    def next_publish(self, clock: PublishClock) -> int:
+        last = self.entered if clock.period == 1 else self.at
+        return last // clock.period * clock.period + clock.period
+
+
+def _reached(impressions: DataFrame) -> _Reached:
+    found = impressions.agg(F.max(AT), F.max(ENTER), F.max(LEARNED)).first()
+    if found is None or found[0] is None:
         raise EmptyLogError("there are no events to publish tables of; ingest a log first")
-    return int(last[0]) // clock.period * clock.period + clock.period
+    return _Reached(*found)
 
 
 def _on_grid(at: datetime, clock: PublishClock) -> int:

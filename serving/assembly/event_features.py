@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from contracts.artifacts import DAY, PUBLISHED_AT, Artifacts
+from contracts.artifacts import DAY, PUBLISHED_AT, READ_UNTIL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
 from contracts.features.event_features import ColumnType, EventFeatures
@@ -21,7 +21,7 @@ log = logging.getLogger("sluice.serving")
 def write_event_features(config: Config, out: Artifacts, folder: Path) -> None:
     """Nothing where the log could not be recorded event by event; then the log of this process says why."""
     try:
-        EventFeatures.of(config, _prior(out), _published(out), _columns(out), _item_columns(out)).write(folder)
+        EventFeatures.of(config, _prior(out), _read_until(out), _columns(out), _item_columns(out)).write(folder)
     except ConfigError as error:
         log.info("the bundle will record no events: %s", error)
 
@@ -31,11 +31,13 @@ def _prior(out: Artifacts) -> float:
     return float(json.loads(out.prior.read_text("utf-8"))["prior_rate"]) if out.prior.exists() else 0.0
 
 
-def _published(out: Artifacts) -> datetime | None:
+def _read_until(out: Artifacts) -> datetime | None:
+    """Of tables of an earlier release the publish."""
     table = ds.dataset(out.online_users, format="parquet") if out.online_users.exists() else None
-    if table is None or PUBLISHED_AT not in table.schema.names:
+    names = [name for name in (READ_UNTIL, PUBLISHED_AT) if table is not None and name in table.schema.names]
+    if table is None or not names:
         return None
-    found = table.head(1, columns=[PUBLISHED_AT]).column(PUBLISHED_AT).to_pylist()
+    found = table.head(1, columns=names[:1]).column(0).to_pylist()
     return found[0] if found else None
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -150,6 +151,21 @@ def test_event_fresh_tables_are_of_the_moment_after_the_last_row_is_known(spark:
     summary = stage_online(spark, config("0s"), out).publish()
     assert summary.published_at == (START + timedelta(hours=40, microseconds=1)).isoformat()
     assert tables(spark, out)[0]["u1"]["_recent_items"] == ["i1"]
+
+
+@pytest.mark.parametrize(("log", "known"), [
+    (LOG, timedelta(days=1)), (LOG[:3], timedelta(hours=4)), (LOG[2:3], timedelta(hours=5, microseconds=1))])
+def test_a_table_says_until_when_it_knows_clicks(
+    spark: SparkSession, tmp_path: Path, log: list[dict[str, Any]], known: timedelta
+) -> None:
+    """The next publish where the log goes beyond it; else its last click, or of a log without one its last row: who
+    adds clicks that were told later leaves none out that came between the end of the log and the next publish."""
+    out = write_ingested(Artifacts(tmp_path), log, USERS, ITEMS)
+    stage_online(spark, config("1d"), out).publish()
+    for table in (out.online_users, out.online_items):
+        found = pq.read_table(table, columns=["_read_until", "_published_at"]).to_pylist()
+        told = {(row["_read_until"], row["_published_at"]) for row in found}
+        assert told == {(START + known, START + timedelta(days=1))}
 
 
 def test_a_time_between_two_publishes_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contracts.artifacts import PUBLISHED_AT, Artifacts
+from contracts.artifacts import PUBLISHED_AT, READ_UNTIL, Artifacts
 from contracts.atomic_write import write_json
 from contracts.config.fields import FieldConfig
 from contracts.features.event_features import EventFeatures
@@ -16,13 +16,14 @@ from serving.assembly.event_features import write_event_features
 from tests.serving.recorded_events import recorded_config
 
 
-def test_it_holds_prior_columns_and_moment_of_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [READ_UNTIL, PUBLISHED_AT])
+def test_it_holds_prior_columns_and_moment_of_the_run(tmp_path: Path, named: str) -> None:
     out, published = Artifacts(tmp_path / "out"), datetime(2026, 1, 6, tzinfo=UTC)
     for folder in (out.events / "day=2026-01-05", out.online_users, out.items):
         folder.mkdir(parents=True)
     pq.write_table(pa.table({"_row": [1], "place": ["a"], "age": [3], "price": [0.5], "new": [True], "tags": [["a"]],
                              "hour": [4]}), out.events / "day=2026-01-05" / "part.parquet")
-    pq.write_table(pa.table({PUBLISHED_AT: pa.array([published], pa.timestamp("us", "UTC"))}),
+    pq.write_table(pa.table({named: pa.array([published], pa.timestamp("us", "UTC"))}),
                    out.online_users / "part.parquet")
     pq.write_table(pa.table({"_item": ["i"], "shop": ["s"]}), out.items / "part.parquet")
     write_json(out.prior, {"prior_rate": 0.25})

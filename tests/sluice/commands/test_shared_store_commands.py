@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from benchmarks.freshness.redis_process import RedisProcess
-from contracts.artifacts import PUBLISHED_AT, RECENT_ITEMS, USER, Artifacts
+from contracts.artifacts import READ_UNTIL, RECENT_ITEMS, USER, Artifacts
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from serving.embedded_store.database import opened
 from serving.events.event_store import FILE, SCHEMA
@@ -29,7 +29,7 @@ def a_run(folder: Path) -> Artifacts:
     field = FeatureField(name="age", kind="numeric", side="user", edges={2: (3.0,)})
     FeatureSpec(fields=(field,), has_bid=False).write(out.encoding)
     at = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
-    table = {USER: ["a", "b"], "age": [1.0, None], RECENT_ITEMS: [["i"], []], PUBLISHED_AT: [at, at]}
+    table = {USER: ["a", "b"], "age": [1.0, None], RECENT_ITEMS: [["i"], []], READ_UNTIL: [at, at]}
     pq.write_table(pa.table(table), out.online_users / "part.parquet")
     return out
 
