@@ -15,6 +15,7 @@ from serving.events.event_store import Clock, EventStore
 from serving.events.landing import LANDED, alone, land
 
 LAND_SECONDS = 30.0
+PAUSE = 0.9  # of these, after which the next process of the host may land
 KEPT_SECONDS = 7 * 86_400  # longer than the longest window: repeats are known as such, and histories are whole
 ROWS_AT_ONCE = 5_000
 log = logging.getLogger("sluice.serving")
@@ -39,13 +40,13 @@ class EventKeeper:
     def _keep(self) -> None:
         name_thread()
         while not self._stop.wait(self._seconds):
-            self._turn()
-        self._turn()
+            self._turn(PAUSE * self._seconds)
+        self._turn(0.0)
         self._store.close()
 
-    def _turn(self) -> None:
+    def _turn(self, pause: float) -> None:
         try:
-            land(self._store, self._features, self._folder)
+            land(self._store, self._features, self._folder, now=self._clock(), pause=pause)
             let_go(self._store, self._features, self._folder, self._clock())
         except Exception as error:  # what is not landed now is landed later, whatever it was
             log.error("events could not be landed in %s (%s); it is tried again", self._folder, error)

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.atomic_write import durable
+from contracts.features.event_clock import SECOND
 from contracts.features.event_features import ColumnType, EventFeatures
 from contracts.table_files import is_landed_name, landed_name
 from serving.embedded_store.database import transaction
@@ -33,6 +34,7 @@ from serving.events.event_store import EventStore
 
 ROWS = 100_000  # events of one file
 LANDED, LANDING = "landed", "landing"  # the last event that is in a file, and that is about to be
+LANDED_AT = "landed_at"  # microseconds since 1970: when some process of the host landed last
 SHIFT = "landing_shift"  # of the numbers in the names of the files that are about to be
 TYPES: dict[ColumnType, pa.DataType] = {
     "text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "flag": pa.bool_(),
@@ -59,12 +61,22 @@ class Landed(NamedTuple):
     columns: dict[str, Any]
 
 
-def land(store: EventStore, features: EventFeatures, folder: Path, rows: int = ROWS, size: int = BYTES) -> int:
-    """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it."""
+def land(
+    store: EventStore, features: EventFeatures, folder: Path, rows: int = ROWS, size: int = BYTES, *, now: int = 0,
+    pause: float = 0.0,
+) -> int:
+    """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it, or has
+    been so in the `pause` seconds before `now`: each worker of a host would make files of its own of the same half
+    minute."""
     done = 0
     with alone(folder) as mine:
-        while mine and store.fact(LANDED) < store.newest:
+        if not mine or 0 <= now - store.fact(LANDED_AT) < pause * SECOND:
+            return 0
+        while store.fact(LANDED) < store.newest:
             done += _land_some(store, features, folder, _next(store, features, folder, rows, size))
+        if done:
+            with transaction(store.connection):
+                store.set_fact(LANDED_AT, now)
     return done
 
 

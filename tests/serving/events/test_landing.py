@@ -53,6 +53,21 @@ def test_every_event_is_landed_once_whatever_the_size_of_a_file(store: EventStor
     assert sorted(found) == ["shown a", "shown b", "shown c"]
 
 
+def test_who_comes_soon_after_another_process_of_the_host_leaves_the_rest_for_later(
+    store: EventStore, tmp_path: Path
+) -> None:
+    """So that a host has as many files with many workers as with one; a clock that was put back keeps nobody."""
+    log, other = tmp_path / "log", store_at(tmp_path, SetClock())
+    assert land(store, FEATURES, log, now=START, pause=27) == 4
+    store.record([[shown_event("c", START)]])
+    assert land(other, FEATURES, log, now=START + 26 * SECOND, pause=27) == 0
+    assert land(other, FEATURES, log, now=START + 27 * SECOND, pause=27) == 1
+    store.record([[shown_event("d", START)]])
+    assert land(store, FEATURES, log, now=START, pause=27) == 1
+    store.record([[shown_event("e", START)]])
+    assert land(store, FEATURES, log, now=START + 1) == 1
+
+
 def test_events_of_another_file_write_over_nothing_that_is_landed(store: EventStore, tmp_path: Path) -> None:
     """One that begins anew, and an older copy that was put back: both give numbers that files have already."""
     log = tmp_path / "log"
