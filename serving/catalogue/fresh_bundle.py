@@ -35,7 +35,7 @@ from serving.catalogue.changing_numbers import ChangingNumbers
 from serving.catalogue.channels_of_stored import of_stored
 from serving.catalogue.growing_items import GrowingItems
 from serving.catalogue.item_columns import Described, ItemEncoder
-from serving.catalogue.known_better import NOTHING, later, left_unsaid
+from serving.catalogue.known_better import NOTHING, ON_ITS_WAY, later, left_unsaid
 from serving.catalogue.table_room import with_room
 from serving.catalogue.unshown_items import UnshownItems
 from serving.changing_index.changing_index import ChangingIndex
@@ -239,7 +239,8 @@ class FreshBundle:
         """Where the bundle knows better its own one, if another is shown."""
         own, now, times = self._loaded.bids, self.bundle.bids, self._loaded.bid_times
         if own is not None and now is not None:
-            told = later(changes, self._loaded.items, self._known_until if times is None else times)
+            known, lag = (self._known_until, 0) if times is None else (times, ON_ITS_WAY)
+            told = later(changes, self._loaded.items, known, lag)
             self._write_bids({change.item: change.number if holds else float(own[row])
                               for change, row, holds in told if holds or now[row] != own[row]})
 

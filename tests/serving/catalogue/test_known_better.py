@@ -12,7 +12,7 @@ import pytest
 from serving.bundle.loaded_bundle import NEVER, LoadedBundle
 from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.fresh_bundle import FreshBundle
-from serving.catalogue.known_better import later, left_unsaid
+from serving.catalogue.known_better import ON_ITS_WAY, later, left_unsaid
 from tests.serving.conftest import BORN, Publish
 
 UNTIL = datetime(2026, 1, 2, tzinfo=UTC)
@@ -65,8 +65,9 @@ def test_a_bundle_of_later_data_knows_better_but_for_withdrawals_and_stock(
 def test_a_bid_is_newer_than_the_bundles_where_no_later_impression_had_one(
     loaded: LoadedBundle, bundle_folder: Path
 ) -> None:
-    """However long the bundle's data go on; of an item that no impression had a bid of, every one is."""
-    times = np.full(len(loaded.items), 2000)
+    """However long the bundle's data go on, and though a page that was ranked before the change was shown after it; of
+    an item that no impression had a bid of, every one is."""
+    times = np.full(len(loaded.items), ON_ITS_WAY + 2000)
     times[loaded.items.row("i07")] = NEVER
     fresh = FreshBundle(until(loaded, times), bundle_folder)
     (old,) = bids(fresh, "i05")
