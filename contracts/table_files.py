@@ -1,16 +1,17 @@
-"""What all readers of a table's files agree on: which files of a folder are its, which of them a server landed, what a
-line of JSON holds, which types they read."""
+"""What all readers of a table's files agree on: which files of a folder are its, which of them a server landed and
+where, what a line of JSON holds, which types they read."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
 
+LANDED_CONVERSIONS = "conversions"  # the folder of events that no table of the configuration holds
 SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20, 0)}
 
 
@@ -28,6 +29,14 @@ def landed_name(first: int, last: int) -> str:
 def is_landed_name(name: str) -> bool:
     """Whether a server landed the file: no other writer of tables names its files so."""
     return re.fullmatch(r"\d{20}-\d{20}\.parquet", name) is not None
+
+
+def landed_folder(path: str) -> str:
+    """Of a table's recorded events within the landed log: where the configuration's path lies below {data}, or its last
+    part."""
+    found = PurePosixPath(path)
+    below = found.parts[1:] if found.parts[:1] == ("{data}",) else ()
+    return "/".join(below) if below and ".." not in below else found.name
 
 
 def json_object(text: str) -> dict[str, Any] | None:

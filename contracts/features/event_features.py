@@ -8,6 +8,7 @@ whose rows say when they became known (`log.known_time`, `label.clicks.known_tim
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -23,11 +24,16 @@ from contracts.config.log import Clicks, Log
 from contracts.config.section import Section, Side
 from contracts.config.stages import TIME
 from contracts.errors import BundleError, ConfigError
+from contracts.table_files import LANDED_CONVERSIONS, landed_folder
 
 FILE = "event_features.json"
 ColumnType = Literal["text", "integer", "number", "flag", "list"]
 RECENT = 50  # items that a user clicked last, as kept
 EVENT = "event_"  # vocabularies of the columns of retrieve.events, before the column
+
+
+class SharedFolderError(ConfigError):
+    """Events of two kinds would be landed in one folder."""
 
 
 class EventFeatures(Section):
@@ -55,7 +61,8 @@ class EventFeatures(Section):
         """`columns` are those of the log that fields read, by their types; those derived from the event's time are left
         out. `item_columns` are those of the items' table.
 
-        Raises ConfigError, with what is missing, where events could not be counted as the pipelines count them."""
+        Raises ConfigError, with what is missing, where events could not be counted as the pipelines count them, and
+        SharedFolderError."""
         log, clicks = config.log, config.label.clicks
         if clicks is None:
             raise ConfigError("label.clicks is not set: only a log whose clicks are a table of their own can be "
@@ -69,6 +76,7 @@ class EventFeatures(Section):
         apart = sorted(set(log.key) - set(clicks.on))
         if apart:
             raise ConfigError(f"label.clicks.on lacks {apart[0]!r} of log.key: a click must name one impression")
+        _check_folders(log, clicks)
         counters = tuple(field for field in config.fields if _countable(field, config))
         groups = tuple(field for field in config.fields if field.kind == "counter" and field.side == "item"
                        and field not in counters and set(field.by) <= set(item_columns))
@@ -146,6 +154,18 @@ class ToldEvents(NamedTuple):
 
 
 NOTHING_TOLD = ToldEvents()
+
+
+def _check_folders(log: Log, clicks: Clicks) -> None:
+    """Raises SharedFolderError where the files of one kind of events would be written over those of another."""
+    landed = [(f"log.path {log.path!r}", landed_folder(log.path)),
+              (f"label.clicks.path {clicks.path!r}", landed_folder(clicks.path)),
+              ("the conversions that are recorded", LANDED_CONVERSIONS)]
+    for (one, folder), (other, same) in itertools.combinations(landed, 2):
+        if folder == same:
+            raise SharedFolderError(f"{one} and {other} are both landed in the folder {folder!r} of the recorded log, "
+                                    "where one would be written over the other: give paths that end otherwise, or "
+                                    "that differ below {data}/")
 
 
 def _countable(field: FieldConfig, config: Config) -> bool:

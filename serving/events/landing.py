@@ -18,7 +18,7 @@ import fcntl
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from contracts.atomic_write import durable
 from contracts.features.event_clock import SECOND
 from contracts.features.event_features import ColumnType, EventFeatures
-from contracts.table_files import is_landed_name, landed_name
+from contracts.table_files import LANDED_CONVERSIONS, is_landed_name, landed_folder, landed_name
 from serving.embedded_store.database import transaction
 from serving.events.event import Kind, as_text
 from serving.events.event_store import EventStore
@@ -120,12 +120,10 @@ def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: t
 
 
 def folder_of(kind: Kind, features: EventFeatures) -> str:
-    """Within the landed log: where the configuration's paths lie below {data}, or their last parts."""
+    """Within the landed log; of each kind another one."""
     if kind is Kind.CONVERSION:
-        return "conversions"
-    path = PurePosixPath((features.log if kind is Kind.IMPRESSION else features.clicks).path)
-    below = path.parts[1:] if path.parts[0] == "{data}" else ()
-    return "/".join(below) if below and ".." not in below else path.name
+        return LANDED_CONVERSIONS
+    return landed_folder((features.log if kind is Kind.IMPRESSION else features.clicks).path)
 
 
 def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.Table:

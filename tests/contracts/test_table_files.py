@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from contracts.table_files import as_engines_read, is_hidden, is_landed_name, json_object, landed_name
+from contracts.table_files import as_engines_read, is_hidden, is_landed_name, json_object, landed_folder, landed_name
 
 
 @pytest.mark.parametrize(("within", "hidden"), [
@@ -74,3 +74,10 @@ def test_whatever_holds_other_types_is_kept_and_its_types_are_plain(
     for written, read in ((pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC")), (category, pa.timestamp("us")),
                           (pa.int8(), pa.int8())):
         assert as_engines_read(pa.schema([("a", within(written))])) == pa.schema([("a", within(read))])
+
+
+@pytest.mark.parametrize(("path", "folder"), [
+    ("{data}/shown", "shown"), ("{data}/logs/part.csv", "logs/part.csv"), ("/mnt/logs/shown", "shown"),
+    ("{data}/../shown", "shown"), ("s3a://bucket/logs/shown", "shown"), ("shown/", "shown")])
+def test_a_landed_folder_is_called_as_the_path_goes_on_from_the_data(path: str, folder: str) -> None:
+    assert landed_folder(path) == folder

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
-from contracts.features.event_features import FILE, NOTHING_TOLD, EventFeatures, ToldEvents
+from contracts.features.event_features import FILE, NOTHING_TOLD, EventFeatures, SharedFolderError, ToldEvents
 
 LOG: dict[str, Any] = {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time", "known_time": "known",
                        "key": ["rid"], "derive": {"hour": "hour(time)"}}
@@ -68,6 +69,17 @@ def test_a_log_that_does_not_say_enough_is_refused(log: dict[str, Any], clicks: 
     made = made.model_copy(update={"log": made.log.model_copy(update=log)})
     with pytest.raises(ConfigError, match=message):
         EventFeatures.of(made, 0.1, None, {})
+
+
+@pytest.mark.parametrize(("log", "clicks", "named"), [
+    ("{data}/shown", "{data}/conversions", "label.clicks.path '{data}/conversions' and the conversions"),
+    ("{data}/conversions", "{data}/clicks", "log.path '{data}/conversions' and the conversions"),
+    ("s3a://b/impressions/v2", "s3a://b/clicks/v2", "log.path 's3a://b/impressions/v2' and label.clicks.path"),
+    ("{data}/v2", "/mnt/clicks/v2", "log.path '{data}/v2' and label.clicks.path '/mnt/clicks/v2'"),
+])
+def test_kinds_of_events_that_would_be_landed_in_one_folder_are_refused(log: str, clicks: str, named: str) -> None:
+    with pytest.raises(SharedFolderError, match=re.escape(named)):
+        EventFeatures.of(config({"path": log}, {"path": clicks}), 0.1, None, {})
 
 
 def test_a_log_without_clicks_is_refused() -> None:

@@ -52,3 +52,14 @@ def test_a_log_that_cannot_be_recorded_is_told_of(tmp_path: Path, caplog: pytest
         write_event_features(config, Artifacts(tmp_path / "out"), tmp_path)
     assert EventFeatures.read(tmp_path) is None
     assert "log.known_time is not set" in caplog.text
+
+
+def test_a_log_whose_kinds_of_events_would_share_a_folder_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = recorded_config()
+    config = config.model_copy(update={"log": config.log.model_copy(update={"path": "s3a://bucket/clicked"})})
+    with caplog.at_level(logging.WARNING, "sluice.serving"):
+        write_event_features(config, Artifacts(tmp_path / "out"), tmp_path)
+    assert EventFeatures.read(tmp_path) is None
+    assert "both landed in the folder 'clicked'" in caplog.text
