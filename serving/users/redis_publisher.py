@@ -1,15 +1,17 @@
 """One version of users into a Redis or Valkey.
 
-Rows are written beside those that are read, and expire by themselves should the writer die. Then, in one transaction,
-the new version becomes the one that is read, and the old one gets `keep` seconds for who still reads it.
+Rows are written beside those that are read; they are removed should the writer fail, and expire by themselves should it
+die. Then, in one transaction, the new version becomes the one that is read, and the old one gets `keep` seconds for who
+still reads it.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import redis
-from redis.exceptions import LockError, LockNotOwnedError, RedisError
+from redis.exceptions import LockError, LockNotOwnedError, OutOfMemoryError, RedisError
 
 from contracts.errors import DataError
 from contracts.shown import short
@@ -25,9 +27,11 @@ def publish(address: str, version: Version, rows: Iterator[Rows], keep: int) -> 
     client = waiting_client(address)
     try:
         with client.lock(LOCK, timeout=LOCK_SECONDS, blocking=False) as lock:
-            for some in rows:
-                _write(client, version, some)
-                lock.reacquire()
+            with _draft(client, version):
+                for some in rows:
+                    _write(client, version, some)
+                    lock.reacquire()
+                _check(client, version)
             return _switch(client, version, keep)
     except LockNotOwnedError:
         raise DataError(f"the store forgot whose turn it is: it was emptied, evicts keys, or this run stood still for "
@@ -41,6 +45,24 @@ def publish(address: str, version: Version, rows: Iterator[Rows], keep: int) -> 
         client.close()
 
 
+@contextlib.contextmanager
+def _draft(client: redis.Redis, version: Version) -> Iterator[None]:
+    """What was written of the version is removed where the block fails, so that a full store has room for others."""
+    try:
+        yield
+    except BaseException:
+        _remove(client, version)
+        raise
+
+
+def _remove(client: redis.Redis, version: Version) -> None:
+    """Of a version that nobody reads, as far as the store answers."""
+    with contextlib.suppress(RedisError), client.pipeline(transaction=False) as pipe:
+        for key in version.hashes():
+            pipe.unlink(key)
+        pipe.execute()
+
+
 def _write(client: redis.Redis, version: Version, rows: Rows) -> None:
     hashes: dict[str, dict[bytes, str]] = {}
     for user, told in rows:
@@ -52,8 +74,8 @@ def _write(client: redis.Redis, version: Version, rows: Rows) -> None:
         pipe.execute()
 
 
-def _switch(client: redis.Redis, version: Version, keep: int) -> str | None:
-    """The name of the version before. Raises DataError where rows are missing."""
+def _check(client: redis.Redis, version: Version) -> None:
+    """Raises DataError where rows are missing."""
     with client.pipeline(transaction=False) as pipe:
         for key in version.hashes():
             pipe.hlen(key)
@@ -61,6 +83,11 @@ def _switch(client: redis.Redis, version: Version, keep: int) -> str | None:
     if written != version.rows:
         raise DataError(f"the store holds {written} users of {version.rows} (evicted, or a key twice); what was read "
                         "before is still read: give it memory, and publish again")
+
+
+def _switch(client: redis.Redis, version: Version, keep: int) -> str | None:
+    """The name of the version before. Where the store does not say whether it has switched, the rows stay: they may be
+    read."""
     before = _before(client)
     with client.pipeline(transaction=True) as pipe:
         for key in version.hashes():
@@ -68,7 +95,11 @@ def _switch(client: redis.Redis, version: Version, keep: int) -> str | None:
         for key in before.hashes() if before else ():
             pipe.expire(key, keep)
         pipe.set(CURRENT, version.model_dump_json())
-        pipe.execute()
+        try:
+            pipe.execute()
+        except OutOfMemoryError:  # then the whole transaction was refused
+            _remove(client, version)
+            raise
     return before.name if before else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,18 @@ from benchmarks.freshness.redis_process import RedisProcess
 from contracts.artifacts import Artifacts
 from contracts.errors import DataError
 from serving.users import user_publisher
-from serving.users.published_users import CURRENT, LOCK, UserRow, Version, key_of, read_row, read_version, write_row
+from serving.users.published_users import (
+    CURRENT,
+    LOCK,
+    Rows,
+    UserRow,
+    Version,
+    key_of,
+    read_row,
+    read_version,
+    write_row,
+)
+from serving.users.redis_publisher import publish
 from serving.users.user_publisher import publish_users
 from tests.serving.conftest import Market
 from tests.serving.running_redis import needs_redis
@@ -37,6 +49,14 @@ def current(store: RedisProcess) -> Version:
         told = client.get(CURRENT)
     assert isinstance(told, bytes)
     return read_version(told)
+
+
+def drafts(store: RedisProcess) -> list[bytes]:
+    """Hashes of versions that are not read."""
+    with store.client() as client:
+        told = client.get(CURRENT)
+        read = read_version(told).hashes() if isinstance(told, bytes) else []
+        return [key for key in client.keys("sluice:users:*:*") if key.decode() not in read]  # type: ignore[union-attr]
 
 
 def test_every_user_can_be_read_and_nothing_expires(store: RedisProcess, trained: Artifacts, market: Market) -> None:
@@ -89,9 +109,49 @@ def test_a_table_that_is_not_whole_is_not_switched_to(store: RedisProcess, train
     with pytest.raises(DataError, match="a key twice"):
         publish_users(twice, store.address)
     assert current(store) == before
-    with store.client() as client:  # what was written goes by itself
-        assert all(int(client.ttl(key)) > 0 for key in client.keys("sluice:users:2*")  # type: ignore[arg-type]
-                   if key.decode() not in before.hashes())
+    assert drafts(store) == []
+
+
+@pytest.fixture
+def little_memory(store: RedisProcess) -> Iterator[None]:
+    """The store takes four megabytes more, and evicts nothing."""
+    with store.client() as client:
+        used = client.info("memory")["used_memory"]  # type: ignore[index]
+        client.config_set("maxmemory", used + (4 << 20))
+        client.config_set("maxmemory-policy", "noeviction")
+        yield
+        client.config_set("maxmemory", 0)
+
+
+def version(name: str, rows: int) -> Version:
+    return Version(name=name, buckets=rows, rows=rows, published=datetime(2026, 1, 5, tzinfo=UTC))
+
+
+def large_rows(count: int) -> Iterator[Rows]:
+    """A megabyte in ten."""
+    yield from ([(b"u%d" % user, "x" * 100_000)] for user in range(count))
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_version_that_the_memory_does_not_hold_leaves_room_for_events_and_the_next(store: RedisProcess) -> None:
+    publish(store.address, version("small", 10), large_rows(10), 60)
+    for _ in range(2):
+        with pytest.raises(DataError, match="the store failed"):
+            publish(store.address, version("large", 200), large_rows(200), 60)
+        assert drafts(store) == []
+        with store.client() as client:
+            assert client.xadd("sluice:events", {"event": "e"})
+    assert publish(store.address, version("next", 10), large_rows(10), 60) == "small"
+
+
+def test_rows_that_cannot_be_made_leave_nothing(store: RedisProcess) -> None:
+    def broken() -> Iterator[Rows]:
+        yield from large_rows(3)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        publish(store.address, version("new", 5), broken(), 60)
+    assert drafts(store) == []
 
 
 def test_a_store_that_is_gone_and_a_run_without_users_are_told(
