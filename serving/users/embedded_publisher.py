@@ -15,17 +15,19 @@ from contracts.errors import DataError
 from contracts.shown import short
 from serving.embedded_store.database import is_busy, keep_pages, opened, transaction
 from serving.users.embedded_tables import CURRENT, FILE, INDEX, SCHEMA, TABLES
-from serving.users.published_users import Rows, Version, read_version
+from serving.users.published_users import Rows, Version, check_order, read_version
 
 
-def publish(folder: Path, version: Version, rows: Iterator[Rows]) -> str | None:
+def publish(folder: Path, version: Version, rows: Iterator[Rows], older: bool = False) -> str | None:
     """The name of the version before. Raises DataError while another one publishes, where a key comes twice or a row
-    not at all, and where the disk fails."""
+    not at all, where the disk fails, and where the version before is later, unless `older`."""
     with closing(opened(folder / FILE, SCHEMA)) as database:
         keep_pages(database)
         try:
             with transaction(database):
                 before = _before(database)
+                if not older:
+                    check_order(before, version)
                 _replace(database, version, rows)
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.IntegrityError:
@@ -33,7 +35,7 @@ def publish(folder: Path, version: Version, rows: Iterator[Rows]) -> str | None:
                             "`sluice features` again, and publish") from None
         except sqlite3.Error as error:
             raise DataError(_failed(folder / FILE, error)) from None
-    return before
+    return before.name if before else None
 
 
 def _replace(database: sqlite3.Connection, version: Version, rows: Iterator[Rows]) -> None:
@@ -49,10 +51,10 @@ def _replace(database: sqlite3.Connection, version: Version, rows: Iterator[Rows
     database.execute("INSERT OR REPLACE INTO version VALUES (1, ?)", (version.model_dump_json(),))
 
 
-def _before(database: sqlite3.Connection) -> str | None:
+def _before(database: sqlite3.Connection) -> Version | None:
     found = database.execute(CURRENT).fetchone()
     try:
-        return None if found is None else read_version(found[0].encode()).name
+        return None if found is None else read_version(found[0].encode())
     except DataError:  # of another release
         return None
 

@@ -79,6 +79,14 @@ def read_version(told: bytes) -> Version:
     return found
 
 
+def check_order(before: Version | None, version: Version) -> None:
+    """Raises DataError where the version before knows its users as of a later moment."""
+    if before is not None and before.published > version.published:
+        raise DataError(f"the store has users as of {before.published:%Y-%m-%d %H:%M:%S} UTC, later than those to "
+                        f"publish, {version.published:%Y-%m-%d %H:%M:%S}: publish a later run, or give --older to go "
+                        "back")
+
+
 def write_row(row: UserRow) -> str:
     """Raises DataError for a value that JSON has no word for."""
     values = {name: _known(value) for name, value in row.values.items()}

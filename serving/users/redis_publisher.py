@@ -11,28 +11,32 @@ import contextlib
 from collections.abc import Iterator
 
 import redis
+from redis.client import Pipeline
 from redis.exceptions import LockError, LockNotOwnedError, OutOfMemoryError, RedisError
 
 from contracts.errors import DataError
 from contracts.shown import short
 from serving.redis_store.address import waiting_client
-from serving.users.published_users import CURRENT, LOCK, Rows, Version, read_version
+from serving.users.published_users import CURRENT, LOCK, Rows, Version, check_order, read_version
 
 DRAFT_SECONDS = 86_400  # that the rows of a writer that died stay
 LOCK_SECONDS = 60.0
 
 
-def publish(address: str, version: Version, rows: Iterator[Rows], keep: int) -> str | None:
-    """The name of the version before. Raises DataError while another one publishes, and where the store fails."""
+def publish(address: str, version: Version, rows: Iterator[Rows], keep: int, older: bool = False) -> str | None:
+    """The name of the version before. Raises DataError while another one publishes, where the store fails, and where
+    the version before is later, unless `older`."""
     client = waiting_client(address)
     try:
         with client.lock(LOCK, timeout=LOCK_SECONDS, blocking=False) as lock:
+            if not older:
+                check_order(_before(client), version)
             with _draft(client, version):
                 for some in rows:
                     _write(client, version, some)
                     lock.reacquire()
                 _check(client, version)
-            return _switch(client, version, keep)
+            return _switch(client, version, keep, older)
     except LockNotOwnedError:
         raise DataError(f"the store forgot whose turn it is: it was emptied, evicts keys, or this run stood still for "
                         f"{LOCK_SECONDS:g} s; give it memory, and publish again") from None
@@ -85,21 +89,27 @@ def _check(client: redis.Redis, version: Version) -> None:
                         "before is still read: give it memory, and publish again")
 
 
-def _switch(client: redis.Redis, version: Version, keep: int) -> str | None:
+def _switch(client: redis.Redis, version: Version, keep: int, older: bool) -> str | None:
     """The name of the version before. Where the store does not say whether it has switched, the rows stay: they may be
     read."""
-    before = _before(client)
-    with client.pipeline(transaction=True) as pipe:
+    def switch(pipe: Pipeline) -> Version | None:
+        before = _before(pipe)
+        if not older:
+            check_order(before, version)
+        pipe.multi()
         for key in version.hashes():
             pipe.persist(key)
         for key in before.hashes() if before else ():
             pipe.expire(key, keep)
         pipe.set(CURRENT, version.model_dump_json())
-        try:
-            pipe.execute()
-        except OutOfMemoryError:  # then the whole transaction was refused
-            _remove(client, version)
-            raise
+        return before
+
+    try:
+        before: Version | None = client.transaction(  # type: ignore[assignment]
+            switch, CURRENT, value_from_callable=True)  # type: ignore[arg-type]
+    except (DataError, OutOfMemoryError):  # then nothing was switched
+        _remove(client, version)
+        raise
     return before.name if before else None
 
 

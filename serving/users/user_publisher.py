@@ -36,18 +36,18 @@ class PublishedUsers(BaseModel):
     seconds: float
 
 
-def publish_users(out: Artifacts, store: str, keep: int = KEEP_SECONDS) -> PublishedUsers:
+def publish_users(out: Artifacts, store: str, keep: int = KEEP_SECONDS, older: bool = False) -> PublishedUsers:
     """Into a Redis, which `keep`s the version before for so many seconds, or a folder. Raises ConfigError where `store`
-    is neither, DataError without an online table of users, while another one publishes, and where the store fails: then
-    what was read before is still read."""
+    is neither, DataError without an online table of users, while another one publishes, where the store fails, and
+    where it has later users, unless `older`: then what was read before is still read."""
     begun, place = time.monotonic(), place_of(store)
     table, columns = _table(out), _columns(out)
     version = _version(table)
     rows = _rows(table, columns)
     if isinstance(place, Path):
-        replaced = embedded_publisher.publish(place, version, rows)
+        replaced = embedded_publisher.publish(place, version, rows, older)
     else:
-        replaced = redis_publisher.publish(place, version, rows, keep)
+        replaced = redis_publisher.publish(place, version, rows, keep, older)
     return PublishedUsers(version=version.name, published=version.published, rows=version.rows, replaces=replaced,
                           seconds=time.monotonic() - begun)
 

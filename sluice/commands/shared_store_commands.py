@@ -20,6 +20,9 @@ def publish_features(
     keep_seconds: Annotated[
         int, typer.Option(min=10, help="how long a Redis keeps the version that was read before for who still reads it")
     ] = 3600,
+    older: Annotated[
+        bool, typer.Option("--older", help="also in place of later users, to go back to a day before")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a run's online table of users into a store of running servers; they change to it as one version.
@@ -29,7 +32,7 @@ def publish_features(
     from contracts.artifacts import Artifacts
     from serving.users.user_publisher import publish_users
 
-    found = publish_users(Artifacts(out), store, keep_seconds)
+    found = publish_users(Artifacts(out), store, keep_seconds, older)
     typer.echo(f"{found.rows} users as of {found.published:%Y-%m-%d %H:%M} UTC are version {found.version}")
     show(found, as_json)
 

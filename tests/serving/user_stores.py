@@ -106,7 +106,7 @@ class EmbeddedStore:
 
     def put(self, user: str, told: str, published: datetime = PUBLISHED, name: str = "v") -> None:
         version = Version(name=name, buckets=1, rows=1, published=published)
-        embedded_publisher.publish(Path(self.place), version, iter([[(key_of(user), told)]]))
+        embedded_publisher.publish(Path(self.place), version, iter([[(key_of(user), told)]]), older=True)
 
     def put_version(self, told: str) -> None:
         self.put("u01", "{}")

@@ -26,8 +26,8 @@ ROWS, KILLS = 3_000, 4
 ROOT = Path(__file__).parents[3]
 
 
-def version(name: str, rows: int = ROWS) -> Version:
-    return Version(name=name, buckets=1, rows=rows, published=datetime(2026, 1, 5, tzinfo=UTC))
+def version(name: str, rows: int = ROWS, day: int = 5) -> Version:
+    return Version(name=name, buckets=1, rows=rows, published=datetime(2026, 1, day, tzinfo=UTC))
 
 
 def rows_of(name: str, count: int = ROWS) -> Rows:
@@ -60,6 +60,15 @@ def test_a_table_that_is_not_whole_changes_nothing(rows: Rows, why: str, tmp_pat
     with pytest.raises(DataError, match=why):
         publish(tmp_path, version("new", 6), iter([rows]))
     assert read(tmp_path) == ("old", {b"old"}, ROWS)
+
+
+def test_an_older_version_replaces_a_later_one_only_where_it_is_to(tmp_path: Path) -> None:
+    publish(tmp_path, version("later", day=6), iter([rows_of("later")]))
+    with pytest.raises(DataError, match=r"as of 2026-01-06 00:00:00 UTC, later than .* --older"):
+        publish(tmp_path, version("older"), iter([rows_of("older")]))
+    assert read(tmp_path) == ("later", {b"later"}, ROWS)
+    assert publish(tmp_path, version("older"), iter([rows_of("older")]), older=True) == "later"
+    assert read(tmp_path) == ("older", {b"older"}, ROWS)
 
 
 def test_one_publishes_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,8 +123,8 @@ def little_memory(store: RedisProcess) -> Iterator[None]:
         client.config_set("maxmemory", 0)
 
 
-def version(name: str, rows: int) -> Version:
-    return Version(name=name, buckets=rows, rows=rows, published=datetime(2026, 1, 5, tzinfo=UTC))
+def version(name: str, rows: int, day: int = 5) -> Version:
+    return Version(name=name, buckets=rows, rows=rows, published=datetime(2026, 1, day, tzinfo=UTC))
 
 
 def large_rows(count: int) -> Iterator[Rows]:
@@ -152,6 +152,28 @@ def test_rows_that_cannot_be_made_leave_nothing(store: RedisProcess) -> None:
     with pytest.raises(KeyboardInterrupt):
         publish(store.address, version("new", 5), broken(), 60)
     assert drafts(store) == []
+
+
+def test_an_older_version_replaces_a_later_one_only_where_it_is_to(store: RedisProcess) -> None:
+    publish(store.address, version("later", 2, day=6), large_rows(2), 60)
+    with pytest.raises(DataError, match=r"as of 2026-01-06 00:00:00 UTC, later than .* --older"):
+        publish(store.address, version("older", 2), large_rows(2), 60)
+    assert (current(store).name, drafts(store)) == ("later", [])
+    assert publish(store.address, version("older", 2), large_rows(2), 60, older=True) == "later"
+    assert current(store).name == "older"
+
+
+def test_a_later_version_that_comes_while_rows_are_written_stays(store: RedisProcess) -> None:
+    later = version("later", 1, day=6)
+
+    def overtaken() -> Iterator[Rows]:
+        yield from large_rows(2)
+        with store.client() as client:
+            client.set(CURRENT, later.model_dump_json())
+
+    with pytest.raises(DataError, match="later than"):
+        publish(store.address, version("older", 2), overtaken(), 60)
+    assert (current(store).name, drafts(store)) == ("later", [])
 
 
 def test_a_store_that_is_gone_and_a_run_without_users_are_told(

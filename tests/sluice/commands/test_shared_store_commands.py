@@ -16,8 +16,8 @@ from sluice.cli import app
 from tests.serving.running_redis import needs_redis
 
 
-def a_run(folder: Path) -> Artifacts:
-    """Of two users."""
+def a_run(folder: Path, day: int = 5) -> Artifacts:
+    """Of two users, as of that day of January 2026."""
     import datetime
 
     import pyarrow as pa
@@ -28,7 +28,7 @@ def a_run(folder: Path) -> Artifacts:
         made.mkdir(parents=True)
     field = FeatureField(name="age", kind="numeric", side="user", edges={2: (3.0,)})
     FeatureSpec(fields=(field,), has_bid=False).write(out.encoding)
-    at = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+    at = datetime.datetime(2026, 1, day, tzinfo=datetime.UTC)
     table = {USER: ["a", "b"], "age": [1.0, None], RECENT_ITEMS: [["i"], []], READ_UNTIL: [at, at]}
     pq.write_table(pa.table(table), out.online_users / "part.parquet")
     return out
@@ -55,6 +55,17 @@ def test_features_are_published_into_a_folder(tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 2
     with closing(sqlite3.connect(tmp_path / "fresh" / "users.db")) as found:
         assert [user for (user,) in found.execute("SELECT user FROM users ORDER BY user")] == [b"a", b"b"]
+
+
+def test_older_features_are_published_where_the_command_says_so(tmp_path: Path) -> None:
+    codes: list[int] = []
+    runs: list[tuple[int, list[str]]] = [(6, []), (5, []), (5, ["--older"])]
+    for day, words in runs:
+        out = a_run(tmp_path / f"out{len(codes)}", day).out
+        done = CliRunner().invoke(app, ["publish-features", str(out), "--store", str(tmp_path / "fresh"), *words])
+        codes.append(done.exit_code)
+    assert codes == [0, 1, 0]
+    assert "users as of 2026-01-05" in done.stdout
 
 
 def test_what_is_no_address_is_said() -> None:
