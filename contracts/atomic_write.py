@@ -55,28 +55,37 @@ def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
 
 
 def put_in_place(source: Path, target: Path) -> None:
-    """`source` stands at `target` afterwards, on one file system; what stood there is gone.
+    """`source` stands at `target` afterwards, on one file system; what stood there is gone, of a link the link alone.
 
     One exchange where the system has it (Linux); elsewhere two renames, between which nothing is there.
     """
-    if not target.exists():
+    if not os.path.lexists(target):
         source.rename(target)
     elif exchanged(source, target):
-        shutil.rmtree(source, ignore_errors=True)
+        remove(source)
     else:
         _by_two_renames(source, target)
 
 
+def remove(path: Path) -> None:
+    """A folder, or a link and not what it leads to, as far as the system lets it go; nothing where it is gone."""
+    if path.is_symlink():
+        with contextlib.suppress(OSError):
+            path.unlink()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def _by_two_renames(source: Path, target: Path) -> None:
     retired = target.with_name(f".{target.name}.old")
-    shutil.rmtree(retired, ignore_errors=True)
+    remove(retired)
     target.rename(retired)
     try:
         source.rename(target)
     except OSError:
         retired.rename(target)
         raise
-    shutil.rmtree(retired, ignore_errors=True)
+    remove(retired)
 
 
 def exchanged(left: Path, right: Path) -> bool:

@@ -13,6 +13,7 @@ of that name is either complete or not there.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -28,7 +29,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator
 from safetensors.numpy import load_file, save_file
 
-from contracts.atomic_write import put_in_place
+from contracts.atomic_write import put_in_place, remove
 from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.config.config import Config
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
@@ -153,8 +154,9 @@ def put_verified(staging: Path, destination: Path) -> Manifest:
 def remove_abandoned(destination: Path) -> None:
     """What one that was killed has left behind, an hour ago or longer."""
     for path in destination.parent.glob(f".{destination.name}.????????"):
-        if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
-            shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another one removes it as well
+            if time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
+                remove(path)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts import atomic_write
-from contracts.atomic_write import aside, durable, put_in_place, write_json
+from contracts.atomic_write import aside, durable, put_in_place, remove, write_json
 
 
 def folder(path: Path, text: str) -> Path:
@@ -26,6 +26,29 @@ def test_the_new_one_stands_there_and_nothing_else_is_left(tmp_path, monkeypatch
         put_in_place(folder(tmp_path / ".staging", text), target)
         assert (target / "file").read_text() == text
         assert os.listdir(tmp_path) == ["day=1"]
+
+
+@pytest.mark.parametrize("with_exchange", [True, False])
+@pytest.mark.parametrize("leads_on", [True, False])
+def test_a_link_gives_way_and_what_it_leads_to_stays(tmp_path, monkeypatch, with_exchange, leads_on):
+    if not with_exchange:
+        monkeypatch.setattr(atomic_write, "exchanged", lambda left, right: False)
+    first, link = folder(tmp_path / "v1", "one"), tmp_path / "served"
+    link.symlink_to(first.name if leads_on else "gone")
+    for text in ("two", "three"):
+        put_in_place(folder(tmp_path / ".staging", text), link)
+        assert (link / "file").read_text() == text
+        assert (first / "file").read_text() == "one"
+        assert sorted(os.listdir(tmp_path)) == ["served", "v1"]
+
+
+def test_a_folder_and_a_link_are_removed_and_what_is_gone_is_no_fault(tmp_path):
+    kept, link = folder(tmp_path / "kept", "mine"), tmp_path / "link"
+    link.symlink_to(kept)
+    for path in (link, folder(tmp_path / "other", "x"), tmp_path / "nothing"):
+        remove(path)
+    assert os.listdir(tmp_path) == ["kept"]
+    assert (kept / "file").read_text() == "mine"
 
 
 def test_without_a_successor_the_old_one_stays(tmp_path, monkeypatch):

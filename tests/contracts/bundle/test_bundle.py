@@ -298,6 +298,18 @@ def test_what_a_killed_publisher_left_goes_after_an_hour(tmp_path):
     assert (old.exists(), young.exists()) == (False, True)
 
 
+def test_what_was_left_of_a_link_goes_and_what_it_led_to_stays(build: Path, tmp_path: Path) -> None:
+    """A killed publisher's, that had exchanged the link for its bundle; the one that leads nowhere ends no publish."""
+    (tmp_path / "v1").mkdir()
+    for name, leads in (("shop", "v1"), (".shop.abcdefgh", "v1"), (".shop.ijklmnop", "gone")):
+        (tmp_path / name).symlink_to(leads)
+        os.utime(tmp_path / name, (0, 0), follow_symlinks=False)
+    publish(build, tmp_path / "shop", "shop")
+    assert verify(tmp_path / "shop")
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert (tmp_path / "v1").is_dir()
+
+
 def test_a_folder_that_the_system_refuses_is_no_bundle(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"is no bundle.*too long"):
         read_manifest(tmp_path / ("x" * 300))
