@@ -16,6 +16,7 @@ anything is unpacked, and nothing is unpacked beyond them.
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 import shutil
 import uuid
@@ -27,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from contracts.atomic_write import put_in_place, remove
 from contracts.bundle.bundle import MANIFEST, Manifest, digest, put_verified, remove_abandoned, verify
 from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.errors import BundleError, ChecksumError
@@ -73,20 +75,33 @@ class Sides(NamedTuple):
 
 
 def make(before: Path, after: Path, folder: Path) -> Delta:
-    """Writes the delta of two bundles into `folder`, which it replaces. Raises BundleError, ChecksumError where one of
-    them is none, or they are one."""
+    """Writes the delta of two bundles into `folder`, in place of what is there once it is whole. Raises BundleError,
+    ChecksumError where one of them is none, or they are one; then what is there stays."""
     old, new = verify(before), verify(after)
     if old.content_hash == new.content_hash:
         raise BundleError(f"{before} and {after} are the same bundle {new.version}; there is nothing between them")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     differing = [path for path in sorted({*old.files, *new.files}) if old.files.get(path) != new.files.get(path)]
-    files = tuple(_written(path, Sides(_bytes(before / path), _bytes(after / path)), folder / f"{number}.zst")
-                  for number, path in enumerate([*differing, MANIFEST]))
-    delta = Delta(before=old.version, after=new.version, before_hash=old.content_hash, after_hash=new.content_hash,
-                  files=files)
-    (folder / FILE).write_bytes(sealed(delta.model_dump_json(indent=1).encode()))
-    return read(folder)
+    with _staged(folder) as staging:
+        staging.mkdir(parents=True)
+        files = tuple(_written(path, Sides(_bytes(before / path), _bytes(after / path)), staging / f"{number}.zst")
+                      for number, path in enumerate([*differing, MANIFEST]))
+        made = Delta(before=old.version, after=new.version, before_hash=old.content_hash, after_hash=new.content_hash,
+                     files=files)
+        (staging / FILE).write_bytes(sealed(made.model_dump_json(indent=1).encode()))
+        delta = read(staging)
+        put_in_place(staging, folder)
+    return delta
+
+
+@contextlib.contextmanager
+def _staged(place: Path) -> Iterator[Path]:
+    """Where what is to stand at `place` is made; it is gone afterwards."""
+    remove_abandoned(place)
+    staging = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        yield staging
+    finally:
+        remove(staging)
 
 
 def read(folder: Path) -> Delta:
@@ -111,31 +126,31 @@ def read(folder: Path) -> Delta:
 
 
 def apply(base: Path, folder: Path, destination: Path, revert: bool = False) -> Manifest:
-    """The bundle on the other side of the delta, made of `base` and put at `destination`, which may be `base`. `revert`
-    leads from the new one back. Raises BundleError where the delta does not begin at `base`, or leads elsewhere."""
+    """The bundle on the other side of the delta, made of `base` and put at `destination`, which may be `base`; then a
+    `base` that is that bundle already is left as it is. `revert` leads from the new one back. Raises BundleError where
+    the delta does not begin at `base`, or leads elsewhere."""
     manifest, delta = verify(base), read(folder)
     begin, end, version = ((delta.after_hash, delta.before_hash, delta.after) if revert
                            else (delta.before_hash, delta.after_hash, delta.before))
+    if manifest.content_hash == end and destination.exists() and destination.samefile(base):
+        return manifest
     if manifest.content_hash != begin:
         raise BundleError(f"{base} is {manifest.version}, and the delta {folder} is applied to {version}: the chain is "
                           "broken; apply the deltas between them first, or ship the whole bundle")
     if destination.exists() and not (destination / MANIFEST).exists():
         raise BundleError(f"{destination} is there and no bundle, and would be replaced: name another place")
-    remove_abandoned(destination)
-    staging = destination.with_name(f".{destination.name}.{uuid.uuid4().hex[:8]}")
     try:
-        _copied(base, [*manifest.files, MANIFEST], staging)
-        _check_room(delta, staging, revert)
-        for file in delta.files:
-            _applied(file, _inside(staging, file.path), folder / file.payload, revert)
-        if verify(staging).content_hash != end:
-            raise ChecksumError(f"the delta {folder} does not lead to what it says; make it again")
-        return put_verified(staging, destination)
+        with _staged(destination) as staging:
+            _copied(base, [*manifest.files, MANIFEST], staging)
+            _check_room(delta, staging, revert)
+            for file in delta.files:
+                _applied(file, _inside(staging, file.path), folder / file.payload, revert)
+            if verify(staging).content_hash != end:
+                raise ChecksumError(f"the delta {folder} does not lead to what it says; make it again")
+            return put_verified(staging, destination)
     except (OSError, ValueError) as error:
         raise BundleError(f"the delta {folder} cannot be applied at {destination}: {error}; nothing was changed there"
                           ) from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _copied(base: Path, files: list[str], staging: Path) -> None:

@@ -267,7 +267,7 @@ def bundle(
 
     Example: sluice bundle examples/movielens_100k.toml --out out/movielens
     """
-    from contracts.bundle.delta import make
+    from sluice.release.shipped_delta import ship_delta
     from sluice.run.bundle_job import build_bundle
 
     loaded, artifacts = opened(config, out, writes=True)
@@ -275,8 +275,7 @@ def bundle(
         raise ConfigError(f"--delta {delta} is where the new bundle goes; give a copy of the one that hosts have")
     made = build_bundle(loaded, artifacts, console())
     if delta is not None:
-        found = make(delta, artifacts.bundle, artifacts.out / "delta")
-        typer.echo(f"{artifacts.out / 'delta'} leads from {found.before} to {found.after}")
+        typer.echo(ship_delta(delta, artifacts))
     show(made, as_json)
 
 

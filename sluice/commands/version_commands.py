@@ -165,7 +165,9 @@ def apply_delta(
 
     Example: sluice apply-delta out/served out/demo/delta
     """
+    from contracts.bundle.bundle import read_manifest
     from contracts.bundle.delta import apply
 
+    before = read_manifest(bundle)
     manifest = apply(bundle, delta, to or bundle, revert)
-    typer.echo(f"{to or bundle} is {manifest.version}")
+    typer.echo(f"{to or bundle} is {manifest.version}" + (" already" if manifest == before else ""))

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +18,13 @@ import pyarrow as pa
 import pytest
 
 from contracts.bundle import bundle, delta
-from contracts.bundle.bundle import MANIFEST, load_array, save_array, save_weights, verify
+from contracts.bundle.bundle import load_array, save_array, save_weights, verify
 from contracts.bundle.delta import ChangedFile, Delta
 from contracts.bundle.seal import UNSEALED, sealed
 from contracts.errors import BundleError, ChecksumError
 from tests import small_disk
 
-ROWS = 5_000
+ROWS, ROOT = 5_000, Path(__file__).resolve().parents[3]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -69,6 +73,23 @@ def test_what_is_applied_is_the_new_bundle_and_what_is_taken_back_the_old(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+@pytest.mark.parametrize("revert", [False, True])
+def test_what_is_applied_or_taken_back_already_stays_as_it_is(
+    two: tuple[Path, Path], tmp_path: Path, revert: bool
+) -> None:
+    """As by one that was killed once it was done. Elsewhere than in place, a delta begins where it says."""
+    delta.make(*two, tmp_path / "delta")
+    end = two[0] if revert else two[1]
+    before = contents(tmp_path)
+    (tmp_path / "link").symlink_to(end)
+    assert delta.apply(end, tmp_path / "delta", end, revert) == verify(end)
+    assert delta.apply(end, tmp_path / "delta", tmp_path / "link", revert) == verify(end)
+    assert (tmp_path / "link").is_symlink()
+    with pytest.raises(BundleError, match="the chain is broken"):
+        delta.apply(end, tmp_path / "delta", tmp_path / "made", revert)
+    assert contents(tmp_path) == before
+
+
 def test_few_changed_rows_are_a_small_delta(two: tuple[Path, Path], tmp_path: Path) -> None:
     delta.make(*two, tmp_path / "delta")
     shipped = sum(path.stat().st_size for path in (tmp_path / "delta").iterdir())
@@ -82,7 +103,7 @@ def test_a_chain_is_applied_in_its_order_and_no_link_is_left_out(two: tuple[Path
     delta.make(two[1], third, tmp_path / "second")
     served = Path(shutil.copytree(two[0], tmp_path / "served"))
     before = contents(served)
-    for wrong, revert in (("second", False), ("first", True), ("second", True)):
+    for wrong, revert in (("second", False), ("second", True)):
         with pytest.raises(BundleError, match="the chain is broken"):
             delta.apply(served, tmp_path / wrong, served, revert)
         assert contents(served) == before
@@ -256,7 +277,51 @@ def test_a_full_disk_leaves_the_bundle_as_it_was(tmp_path: Path, size: str, told
     assert last == "True served"
 
 
-def test_one_bundle_is_no_two(two: tuple[Path, Path], tmp_path: Path) -> None:
+def test_one_bundle_is_no_two_and_the_delta_of_before_stays(two: tuple[Path, Path], tmp_path: Path) -> None:
+    delta.make(*two, tmp_path / "delta")
+    before = contents(tmp_path)
     with pytest.raises(BundleError, match="the same bundle"):
         delta.make(two[0], two[0], tmp_path / "delta")
-    assert (two[0] / MANIFEST).exists()
+    assert contents(tmp_path) == before
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    from contracts.bundle import delta
+    old, new, folder = (Path(word) for word in sys.argv[1:])
+
+    def killed_after(steps):
+        def look(event, arguments):
+            nonlocal steps
+            if event in ("open", "os.mkdir", "os.rename", "shutil.rmtree") and "delta" in str(arguments[0]):
+                steps -= 1
+                if steps < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        return look
+
+    for steps in range(100):
+        child = os.fork()
+        if child == 0:
+            sys.addaudithook(killed_after(steps))
+            delta.make(old, new, folder)
+            os._exit(0)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(code, delta.read(folder).after)
+        if code == 0:
+            break
+"""
+
+
+def test_one_that_is_killed_as_it_is_made_leaves_the_one_before(two: tuple[Path, Path], tmp_path: Path) -> None:
+    """Killed at the first thing that it does there, the second, and so on until it is done."""
+    third, folder = published(tmp_path, 3, changed=70), tmp_path / "delta"
+    first = delta.make(*two, folder).after
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), two[1], third, folder], cwd=ROOT,
+                          capture_output=True, text=True, check=True)
+    *killed, (code, last) = (line.split() for line in done.stdout.splitlines())
+    assert {code for code, _ in killed} == {str(-signal.SIGKILL)}
+    found = [version for _, version in killed]
+    assert found == sorted(found, key=lambda version: version != first)  # once there, the new one stays
+    assert found.count(first) > 5
+    assert (code, last) == ("0", verify(third).version)

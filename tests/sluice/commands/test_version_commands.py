@@ -45,6 +45,6 @@ def test_a_delta_is_applied_in_place_and_taken_back(tmp_path: Path) -> None:
     assert (done.exit_code, made.after in done.stdout) == (0, True)
     assert bundle.verify(tmp_path / "bundle1").version == made.after
     again = sluice("apply-delta", tmp_path / "bundle1", tmp_path / "delta")
-    assert (again.exit_code, "the chain is broken" in again.stderr) == (1, True)
+    assert (again.exit_code, again.stdout) == (0, f"{tmp_path / 'bundle1'} is {made.after} already\n")
     assert sluice("apply-delta", tmp_path / "bundle1", tmp_path / "delta", "--revert").exit_code == 0
     assert bundle.verify(tmp_path / "bundle1").version == made.before
