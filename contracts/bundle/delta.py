@@ -29,9 +29,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from contracts.atomic_write import put_in_place, remove
-from contracts.bundle.bundle import MANIFEST, Manifest, digest, put_verified, remove_abandoned, verify
+from contracts.bundle.bundle import MANIFEST, Manifest, digest, put_verified, read_manifest, remove_abandoned, verify
 from contracts.bundle.seal import UNSEALED, is_intact, sealed
-from contracts.errors import BundleError, ChecksumError
+from contracts.errors import BundleError, ChecksumError, ReplacedError
 
 FILE = "delta.json"
 BLOCK = 64  # bytes
@@ -125,11 +125,15 @@ def read(folder: Path) -> Delta:
     return delta
 
 
-def apply(base: Path, folder: Path, destination: Path, revert: bool = False) -> Manifest:
+def apply(
+    base: Path, folder: Path, destination: Path, revert: bool = False, leaving: str | None = None
+) -> Manifest:
     """The bundle on the other side of the delta, made of `base` and put at `destination`, which may be `base`; then a
     `base` that is that bundle already is left as it is. `revert` leads from the new one back. Raises BundleError where
-    the delta does not begin at `base`, or leads elsewhere."""
+    the delta does not begin at `base`, or leads elsewhere; ReplacedError where `base` is another version than the one
+    that is to be left, or becomes another meanwhile."""
     manifest, delta = verify(base), read(folder)
+    _check_base(base, leaving or manifest.version, manifest)
     begin, end, version = ((delta.after_hash, delta.before_hash, delta.after) if revert
                            else (delta.before_hash, delta.after_hash, delta.before))
     if manifest.content_hash == end and destination.exists() and destination.samefile(base):
@@ -147,10 +151,17 @@ def apply(base: Path, folder: Path, destination: Path, revert: bool = False) -> 
                 _applied(file, _inside(staging, file.path), folder / file.payload, revert)
             if verify(staging).content_hash != end:
                 raise ChecksumError(f"the delta {folder} does not lead to what it says; make it again")
+            _check_base(base, manifest.version, read_manifest(base))
             return put_verified(staging, destination)
     except (OSError, ValueError) as error:
         raise BundleError(f"the delta {folder} cannot be applied at {destination}: {error}; nothing was changed there"
                           ) from error
+
+
+def _check_base(base: Path, version: str, found: Manifest) -> None:
+    """Raises ReplacedError where another version was found there."""
+    if found.version != version:
+        raise ReplacedError(f"{base} is {found.version} by now, and not {version}; nothing was changed there")
 
 
 def _copied(base: Path, files: list[str], staging: Path) -> None:

@@ -27,7 +27,7 @@ class WatchSummary(Summary):
 
     not_judged   why figures are missing
     reasons      sentences of the figures that speak against the bundle; not empty: it should be rolled back
-    roll_back    what the registry did where the watch was allowed to act
+    roll_back    what became of the registry's champion, or the folder's bundle, where the watch was allowed to act
     """
 
     bundle: str

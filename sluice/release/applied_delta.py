@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from contracts.bundle import delta
 from contracts.bundle.bundle import read_manifest
-from contracts.errors import BundleError
+from contracts.errors import BundleError, ReplacedError
 from contracts.release.registration import RollbackResult
 
 
@@ -27,8 +27,14 @@ def versions(applied: AppliedDelta) -> tuple[str, str]:
     return made.after, made.before
 
 
-def revert(applied: AppliedDelta) -> RollbackResult:
-    """Puts the bundle before in place again, bit for bit. Raises BundleError where it cannot be."""
-    left, _ = versions(applied)
-    manifest = delta.apply(applied.folder, applied.delta, applied.folder, revert=True)
-    return RollbackResult(rolled_back=True, champion=manifest.version, left=left)
+def revert(applied: AppliedDelta, judged: str) -> RollbackResult:
+    """Puts the bundle before in place again, bit for bit, where the folder still holds the version that was judged.
+    Raises BundleError where it cannot be."""
+    try:
+        manifest = delta.apply(applied.folder, applied.delta, applied.folder, revert=True, leaving=judged)
+    except ReplacedError:
+        return RollbackResult(rolled_back=False, champion=read_manifest(applied.folder).version)
+    if manifest.version == judged:
+        raise BundleError(f"the delta {applied.delta} begins at {judged} by now, and nothing was taken back: name the "
+                          "delta that was applied last")
+    return RollbackResult(rolled_back=True, champion=manifest.version, left=judged)

@@ -56,7 +56,7 @@ def watch(config: Config, watched: Watched, roll_back: bool = False) -> WatchSum
     )
     summary.write(watched.out / FOLDER, verdict)
     if verdict.reasons and roll_back:
-        done = (applied_delta.revert(watched.applied) if watched.applied
+        done = (applied_delta.revert(watched.applied, version) if watched.applied
                 else registration.rollback(config.name, registry_uri(watched.registry, watched.out), version))
         verdict = verdict.model_copy(update={"roll_back": done})
         summary.write(watched.out / FOLDER, verdict)

@@ -21,7 +21,7 @@ from contracts.bundle import bundle, delta
 from contracts.bundle.bundle import load_array, save_array, save_weights, verify
 from contracts.bundle.delta import ChangedFile, Delta
 from contracts.bundle.seal import UNSEALED, sealed
-from contracts.errors import BundleError, ChecksumError
+from contracts.errors import BundleError, ChecksumError, ReplacedError
 from tests import small_disk
 
 ROWS, ROOT = 5_000, Path(__file__).resolve().parents[3]
@@ -88,6 +88,17 @@ def test_what_is_applied_or_taken_back_already_stays_as_it_is(
     with pytest.raises(BundleError, match="the chain is broken"):
         delta.apply(end, tmp_path / "delta", tmp_path / "made", revert)
     assert contents(tmp_path) == before
+
+
+def test_another_version_than_the_one_to_leave_is_not_left(two: tuple[Path, Path], tmp_path: Path) -> None:
+    delta.make(*two, tmp_path / "delta")
+    before, (old, new) = contents(tmp_path), (verify(path).version for path in two)
+    for base in two:
+        with pytest.raises(ReplacedError, match="by now"):
+            delta.apply(base, tmp_path / "delta", base, leaving=new if base is two[0] else old)
+    assert contents(tmp_path) == before
+    delta.apply(two[0], tmp_path / "delta", two[0], leaving=old)
+    assert contents(two[0]) == contents(two[1])
 
 
 def test_few_changed_rows_are_a_small_delta(two: tuple[Path, Path], tmp_path: Path) -> None:

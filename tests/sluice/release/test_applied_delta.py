@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from contracts.bundle import bundle, delta
-from contracts.bundle.bundle import read_manifest, verify
+from contracts.bundle.bundle import MANIFEST, read_manifest, verify
 from contracts.config.config import load
 from contracts.errors import BundleError
+from contracts.release.registration import RollbackResult
 from serving.response_log.response_log import ResponseLog
 from sluice.release import applied_delta, watch
 from sluice.release.applied_delta import AppliedDelta
@@ -73,8 +74,59 @@ def test_a_sound_delta_stays(tmp_path: Path, applied: AppliedDelta) -> None:
     assert read_manifest(applied.folder).version == found.bundle
 
 
-def test_a_delta_that_was_not_the_last_one_is_neither_watched_nor_taken_back(applied: AppliedDelta) -> None:
-    applied_delta.revert(applied)
-    for act in (applied_delta.versions, applied_delta.revert):
-        with pytest.raises(BundleError, match="name the delta that was applied last"):
-            act(applied)
+@pytest.fixture
+def judged(applied: AppliedDelta) -> str:
+    """The version that the delta made."""
+    return applied_delta.versions(applied)[0]
+
+
+def test_a_delta_that_was_not_the_last_one_is_not_watched(applied: AppliedDelta, judged: str) -> None:
+    assert applied_delta.revert(applied, judged).rolled_back
+    with pytest.raises(BundleError, match="name the delta that was applied last"):
+        applied_delta.versions(applied)
+
+
+def apply_next(applied: AppliedDelta, made_at: Path) -> str:
+    """The next hour's delta; the version that it made."""
+    folder = applied.folder.parent
+    build = folder / "build-next"
+    build.mkdir()
+    (build / "weights").write_bytes(b"next")
+    made = bundle.publish(build, folder / "next", "shop")
+    delta.make(applied.folder, folder / "next", made_at)
+    delta.apply(applied.folder, made_at, applied.folder)
+    return made.version
+
+
+def test_what_was_not_judged_is_not_taken_back(applied: AppliedDelta, judged: str) -> None:
+    later = apply_next(applied, applied.delta)
+    assert applied_delta.revert(applied, judged) == RollbackResult(rolled_back=False, champion=later)
+    assert read_manifest(applied.folder).version == later
+
+
+def test_nor_is_what_comes_while_it_is_taken_back(
+    tmp_path: Path, applied: AppliedDelta, judged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[str] = []
+    real = shutil.copyfile
+
+    def copied(source: Path, target: Path) -> None:
+        real(source, target)
+        if source.name == MANIFEST:  # the last of them
+            monkeypatch.undo()
+            later.append(apply_next(applied, tmp_path / "other"))
+
+    monkeypatch.setattr(shutil, "copyfile", copied)
+    assert applied_delta.revert(applied, judged) == RollbackResult(rolled_back=False, champion=later[0])
+    assert read_manifest(applied.folder).version == later[0]
+
+
+def test_what_is_judged_and_led_to_by_no_delta_any_more_is_said(applied: AppliedDelta, judged: str) -> None:
+    """The next hour's delta is made, and not applied yet."""
+    build = applied.folder.parent / "build-after"
+    (build / "weights").write_bytes(b"next")
+    bundle.publish(build, applied.folder.parent / "next", "shop")
+    delta.make(applied.folder, applied.folder.parent / "next", applied.delta)
+    with pytest.raises(BundleError, match="name the delta that was applied last"):
+        applied_delta.revert(applied, judged)
+    assert read_manifest(applied.folder).version == judged
