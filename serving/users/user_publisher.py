@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.dataset as ds
 from pydantic import BaseModel, ConfigDict
 
-from contracts.artifacts import READ_UNTIL, RECENT_ITEMS, RECENT_TIMES, RECENT_VALUES, USER, Artifacts
+from contracts.artifacts import PUBLISHED_AT, READ_UNTIL, RECENT_ITEMS, RECENT_TIMES, RECENT_VALUES, USER, Artifacts
 from contracts.errors import DataError
 from contracts.features.event_features import ToldEvents
 from contracts.features.feature_spec import FeatureSpec
@@ -65,9 +65,9 @@ def _columns(out: Artifacts) -> list[str]:
 
 def _version(table: ds.Dataset) -> Version:
     rows, now = table.count_rows(), datetime.now(UTC)
-    told = [READ_UNTIL] if READ_UNTIL in table.schema.names else []
-    first = table.head(1, columns=told).to_pylist() if told else []
-    published = first[0][READ_UNTIL] if first else now
+    told = [name for name in (READ_UNTIL, PUBLISHED_AT) if name in table.schema.names]  # the latter of earlier releases
+    first = table.head(1, columns=told[:1]).to_pylist() if told else []
+    published = first[0][told[0]] if first else now
     published = published if published.tzinfo else published.replace(tzinfo=UTC)
     return Version(name=f"{published:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}", rows=rows, published=published,
                    buckets=max(1, -(-rows // ROWS_OF_A_BUCKET)))
