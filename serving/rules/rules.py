@@ -87,9 +87,9 @@ class Rules:
         return admitted
 
     def pinned(self, active: ActiveRules, query: RankQuery, allowed: ItemSet | None) -> np.ndarray:
-        """Rows of the pinned items that may be shown and that no other slate of the request shows."""
-        names = [one.rule.pin for one in active.pins if one.rule.pin not in query.shown]
-        rows = self._bundle.items.rows([str(name) for name in names]).astype(np.int64)
+        """Rows of the pinned items that may be shown and that no other slate of the request shows, each once."""
+        names = dict.fromkeys(str(one.rule.pin) for one in active.pins if one.rule.pin not in query.shown)
+        rows = self._bundle.items.rows([*names]).astype(np.int64)
         rows = rows[rows >= 0]
         return rows if allowed is None else rows[allowed.contains(rows)]
 
@@ -108,6 +108,14 @@ class Rules:
         if active.pins:
             candidates = candidates.scored(PIN, self._positions(active, candidates))
         return candidates
+
+    def leading(self, active: ActiveRules, candidates: Candidates) -> Candidates:
+        """Marked, and pinned ones before the others, also those of the request's own list."""
+        found = self.marked(active, candidates)
+        if found.pins is None or not found.pins.any():
+            return found
+        order = np.argsort(found.pins == 0, kind="stable")
+        return found if (order[1:] > order[:-1]).all() else found.take(order)
 
     def factors(self, active: ActiveRules, candidates: Candidates) -> np.ndarray:
         """[K] how many times each one's score counts."""

@@ -159,7 +159,7 @@ class RequestRun:
                 status = StageStatus.DEGRADED if found.dropped else StageStatus.COMPLETE
                 report = StageReport("retrieve", found.offered, len(found.candidates), round(spent * 1e6), status,
                                      found.dropped)
-                marked = stages.retrieval.rules.marked(self._rules, found.candidates)
+                marked = stages.retrieval.rules.leading(self._rules, found.candidates)
                 return Held(requester, vector, marked, found.unknown, (*self._before, report))
         return self._popular(requester, vector, begun, cause)
 
@@ -177,7 +177,7 @@ class RequestRun:
         spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)
-        marked = self._stages.retrieval.rules.marked(self._rules, candidates)
+        marked = self._stages.retrieval.rules.leading(self._rules, candidates)
         return Held(requester, vector, marked, found.unknown, (*self._before, report))
 
     def _scored(self, name: str, held: Held) -> Held:

@@ -37,7 +37,8 @@ RELEVANCE = "marginal relevance"
 
 @dataclass(frozen=True, kw_only=True)
 class Fate:
-    """`stage` dropped the item, "" where it is shown at `position`; `score` and `needed` where a score decided."""
+    """`stage` dropped the item, "" where it is shown at `position`; `score` and `needed` where a score decided;
+    no `needed` where only items that the request describes were above."""
 
     item: str
     stage: str = ""
@@ -179,8 +180,9 @@ class _Traced:
 
     def _prerank(self, item: str, row: int) -> Fate:
         last, scores = self._of_bundle("prerank"), self._prerank_scores
-        return Fate(item=item, stage="prerank", cause=f"{len(last)} candidates were kept, all with more",
-                    score=scores[row], needed=min(scores[one] for one in last.tolist()),
+        return Fate(item=item, stage="prerank",
+                    cause=f"{len(self._trace['prerank'])} candidates were kept, all with more",
+                    score=scores[row], needed=min((scores[one] for one in last.tolist()), default=None),
                     measure=ECPM if self._by_value else LOGIT)
 
     @cached_property
@@ -213,9 +215,8 @@ class _Traced:
             return self._too_similar(item, rows, place, values)
         if self._by_value and report.status is StageStatus.COMPLETE:
             return self._outbid(item, rows, place, values)
-        needed = float(values[np.isin(rows, slate)].min())
-        return Fate(item=item, stage="rerank", cause="the slate is full", score=float(values[place]), needed=needed,
-                    measure=PROBABILITY)
+        return Fate(item=item, stage="rerank", cause="the slate is full", score=float(values[place]),
+                    needed=_lowest(values[np.isin(rows, slate)]), measure=PROBABILITY)
 
     def _capped(self, row: int) -> str:
         """Of which rule the slate has no room for the item; "" where it has."""
@@ -247,9 +248,8 @@ class _Traced:
     def _outbid(self, item: str, rows: np.ndarray, place: int, values: np.ndarray) -> Fate:
         bids = np.asarray(self._bundle.bids)[rows]
         revenue, reserve = expected_revenue(bids, values), self._bundle.settings.rerank.reserve_price
-        won = revenue[np.isin(rows, self._trace["rerank"])]
-        full = len(won) >= self._query.limit
-        needed = float(won.min()) if full else reserve
+        full = len(self._trace["rerank"]) >= self._query.limit
+        needed = _lowest(revenue[np.isin(rows, self._trace["rerank"])]) if full else reserve
         cause = "the slate is full" if full else "it is below the reserve"
         if not bids[place] > 0:
             cause = "it has no bid and is not sold"
@@ -263,6 +263,10 @@ class _Traced:
         before = np.isin(rows, slate[:-1])
         nearest = np.maximum(vectors @ vectors[before].T, 0).max(axis=1) if before.any() else np.zeros(len(rows))
         marginal = (1 - diversity) * relevance - diversity * nearest
-        last = int(np.flatnonzero(rows == slate[-1])[0])
         return Fate(item=item, stage="rerank", cause="less relevant, or too much like the items before the last",
-                    score=float(marginal[place]), needed=float(marginal[last]), measure=RELEVANCE)
+                    score=float(marginal[place]), needed=_lowest(marginal[rows == slate[-1]]), measure=RELEVANCE)
+
+
+def _lowest(values: np.ndarray) -> float | None:
+    """None of none: where the request alone describes what took the slots."""
+    return float(values.min()) if len(values) else None

@@ -147,6 +147,20 @@ def test_a_pin_gives_way_to_filters_to_the_requests_own_list_and_to_never(loaded
     assert "i13" not in [one.item for one in forbidden.rank(RankQuery("u01", LIMIT), Deadline(None)).items]
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_an_item_that_two_rules_pin_is_shown_once_where_the_first_says(loaded: LoadedBundle, way: str) -> None:
+    funnel = Funnel(ruled(loaded, PINNED, Rule(name="again", pin="i13", position=4)))
+    shown = [one.item for one in WAYS[way](funnel, RankQuery("u01", LIMIT)).items]
+    assert (shown[1], shown.count("i13"), len(shown)) == ("i13", 1, LIMIT)
+
+
+def test_a_pinned_item_leads_the_requests_own_list_so_that_who_is_cut_short_keeps_it(loaded: LoadedBundle) -> None:
+    funnel, own = Funnel(ruled(loaded, PINNED)), ("i01", "i02", "i13", "i03")
+    trace: dict[str, np.ndarray] = {}
+    funnel.rank(RankQuery("u01", LIMIT, candidates=own), Deadline(None), trace)
+    assert [loaded.items.key(row) for row in trace["retrieve"].tolist()] == ["i13", "i01", "i02", "i03"]
+
+
 def test_changed_and_described_items_are_under_the_rules(loaded: LoadedBundle, bundle_folder: Path) -> None:
     fresh = FreshBundle(ruled(loaded, NO_BOOKS, Rule(name="new", pin="new", position=1)), bundle_folder)
 

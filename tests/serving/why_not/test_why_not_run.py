@@ -140,6 +140,22 @@ def test_an_item_that_is_too_much_like_others_is_measured_as_the_last_one_was(di
         assert fate.score <= fate.needed + 1e-6
 
 
+@pytest.mark.parametrize(("kind", "measure"), [("auction", ECPM), ("mmr", RELEVANCE), ("none", PROBABILITY)])
+def test_where_described_items_alone_are_above_there_is_a_score_and_none_that_was_needed(
+    loaded: LoadedBundle, kind: str, measure: str
+) -> None:
+    rerank = loaded.settings.rerank.model_copy(update={"kind": kind, "reserve_price": 0.0})
+    funnel = Funnel(replace(loaded, settings=loaded.settings.model_copy(update={"rerank": rerank})))
+    keys = tuple(loaded.items.key(row) for row in range(10))
+    worst = funnel.rank(RankQuery("u07", len(keys), candidates=keys), FOREVER).items[-1].item
+    query = RankQuery("u07", 1, candidates=("own", worst), features={"own": {}}, bids={"own": 1e6})
+    assert [item.item for item in funnel.rank(query, FOREVER).items] == ["own"]
+    (fate,) = ask(funnel, query, worst)
+    assert (fate.stage, fate.measure, fate.needed) == ("rerank", measure, None)
+    assert fate.score is not None
+    assert "reserve" not in fate.cause
+
+
 def test_what_retrieval_never_looked_at_says_so(funnel: Funnel, loaded: LoadedBundle) -> None:
     recent = loaded.items.key(3)
     query = RankQuery("u07", 5, recent_items=(recent,))
