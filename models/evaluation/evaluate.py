@@ -16,13 +16,15 @@ ROC_POINTS = 200
 def evaluate(
     logits: np.ndarray, labels: np.ndarray, users: np.ndarray | None, calibration: Calibration, *,
     position_logit: np.ndarray | float = 0.0, log_draws: np.ndarray | float = 0.0, where: str = "evaluation",
+    telling: np.ndarray | None = None,
 ) -> EvaluationFigures:
     """AUC, GAUC and NDCG@10 by user of the logits (the last two None without users, GAUC also without a user of both
     classes); log loss, ECE and predicted over observed of the calibrated probabilities; `curves` for plots.
 
     Logits are those of position 1, by which a server ranks. `position_logit` is what the slot a row was shown in adds;
     probabilities include it, because the label was observed there. With the `log_draws` of rows that were drawn for
-    positives they are those of a positive among such rows.
+    positives they are those of a positive among such rows. `telling` (bool [N]): the rows that these are held against,
+    all without it (models/evaluation/slot_calibration.py).
 
     Raises OneClassError, naming `where` and the counts, when the labels are of one class.
     """
@@ -30,16 +32,18 @@ def evaluate(
     require_both_classes(labels, where)
     probabilities = calibration.apply(logits + position_logit, log_draws)
     per_user = gauc(labels, logits, users) if users is not None else None
-    bins = reliability(labels, probabilities)
+    told = slice(None) if telling is None else telling
+    observed, predicted = labels[told], probabilities[told]
+    bins = reliability(observed, predicted)
     return EvaluationFigures(
         auc=auc(labels, logits),
         gauc=per_user.value if per_user else None,
         gauc_users=per_user.users if per_user else 0,
         gauc_skipped=per_user.skipped if per_user else 0,
         ndcg_10=ndcg_at_k(labels, logits, users, 10) if users is not None else None,
-        log_loss=log_loss(labels, probabilities),
-        ece=ece(labels, probabilities),
-        predicted_over_observed=predicted_over_observed(labels, probabilities),
+        log_loss=log_loss(observed, predicted),
+        ece=ece(observed, predicted),
+        predicted_over_observed=predicted_over_observed(observed, predicted),
         rows=len(labels),
         positives=int(labels.sum()),
         curves=Curves(

@@ -57,8 +57,7 @@ def clicks(two_tower: TwoTower, items: Catalogue, window: ExampleSet, limit: int
     for batch in window.batches(BATCH):
         batch = batch.take(torch.nonzero(batch.label > 0).squeeze(1))
         item = two_tower.item_ids(batch.candidate)
-        place = torch.searchsorted(items.ids, item).clamp(max=len(items.ids) - 1)
-        known = items.ids[place] == item
+        place, known = torch.searchsorted(items.ids, item), torch.isin(item, items.ids)
         users.append(two_tower.user_vector(FeatureBlock(*(part[known] for part in batch.request))))
         places.append(place[known])
         count += int(known.sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from contracts.config.config import Config
 from contracts.features import vocabulary
 from contracts.summaries.train import WarmStartFigures
 from models.jobs.training_task import TrainingTask
@@ -11,21 +12,26 @@ from models.training.warm_start import Build, WarmStart
 
 
 class CarriedWeights:
-    """The `start` of `fitting.fit`. Nothing is carried to or from an ensemble, whose members would be as one.
+    """The `start` of `fitting.fit`. Nothing is carried to or from an ensemble, whose members would be as one;
+    `ensembled` says whether the model is one where `train.ensemble` asks for it.
 
     `figures` say afterwards what was carried; None where training starts cold.
 
     `build` makes the parent's network from its spec and configuration.
     """
 
-    def __init__(self, task: TrainingTask, name: str, build: Build) -> None:
-        self._task, self._name, self._build = task, name, build
+    def __init__(self, task: TrainingTask, name: str, build: Build, ensembled: bool = False) -> None:
+        self._task, self._name, self._build, self._ensembled = task, name, build, ensembled
         self.figures: WarmStartFigures | None = None
 
     def __call__(self, network: torch.nn.Module) -> WarmStartFigures | None:
         task = self._task
-        if task.parent is not None and task.config.train.ensemble == task.parent.config.train.ensemble == 1:
+        if task.parent is not None and not (self._ensembled and _one_is_an_ensemble(task.config, task.parent.config)):
             keys = vocabulary.read_all(task.out.encoding)
             carry = WarmStart(task.parent, task.spec, keys, task.config.train)
             self.figures = carry(network, self._name, self._build)
         return self.figures
+
+
+def _one_is_an_ensemble(*configs: Config) -> bool:
+    return any(config.train.ensemble > 1 for config in configs)

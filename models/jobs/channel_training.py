@@ -104,7 +104,7 @@ def train_channel(
     settings = registry.settings(name, channel.settings)
     start = carried(parent, name, log)
     digest = _digest(name, settings, log, seed, parent.manifest.content_hash if parent and start else "")
-    known = summary.read(folder, ChannelSummary)
+    known = summary.kept(folder, ChannelSummary)
     if known is not None and known.digest == digest and not force and (folder / CHANNEL_PARITY).exists():
         return known
     (folder / summary.FILE).unlink(missing_ok=True)

@@ -11,7 +11,7 @@ import torch
 from contracts.artifacts import LABEL
 from models.evaluation.calibration import Calibration
 from models.evaluation.metrics import auc
-from models.evaluation.slot_calibration import fit_curve
+from models.evaluation.slot_calibration import fit_curve, telling
 from models.examples.validation_half import halves
 from models.jobs.training_task import TrainingTask
 from models.training import fitting
@@ -28,8 +28,9 @@ class Calibrated(NamedTuple):
 def calibrate(
     task: TrainingTask, network: torch.nn.Module, position_bias: Sequence[float], fresh: bool = False
 ) -> Calibrated:
-    """The curve is fitted on validation half 1."""
+    """The curve is fitted on validation half 1, or what of it tells of position 1."""
     validation = task.examples("validation", fresh)
     logits = fitting.predict(network, validation)
-    curve = fit_curve(task.config.train, validation, logits, position_bias, halves(validation) == 1)
+    rows = telling(validation, position_bias, halves(validation) == 1)
+    curve = fit_curve(task.config.train, validation, logits, position_bias, rows)
     return Calibrated(curve, auc(validation.column(LABEL), logits), logits)

@@ -36,8 +36,9 @@ from models.evaluation.calibration_metrics import ece, predicted_over_observed_b
 from models.evaluation.evaluate import evaluate
 from models.evaluation.metrics import require_both_classes
 from models.evaluation.novelty import by_novelty
-from models.evaluation.slot_calibration import position_logit
+from models.evaluation.slot_calibration import position_logit, telling
 from models.examples.batches import ExampleSet
+from models.examples.validation_half import halves
 from models.jobs.carried_weights import CarriedWeights
 from models.jobs.fitted_model import FittedModel, of_members
 from models.jobs.model_calibration import calibrate
@@ -75,6 +76,9 @@ def train_ranker(task: TrainingTask, name: str, fresh: bool = False) -> RankerSu
 def _require_both_classes(task: TrainingTask, fresh: bool) -> None:
     for window in (task.examples("train", fresh), task.examples("test", fresh)):
         require_both_classes(window.column(LABEL), str(window.folder))
+    validation = task.examples("validation", fresh)
+    require_both_classes(validation.column(LABEL)[halves(validation) == 1],
+                         f"{validation.folder} (the half that calibrates)")
 
 
 def _fit(
@@ -93,7 +97,8 @@ def _fit_one(
     torch.manual_seed(seed)
     with dealt(*data_parallel.current()):
         network = registry.build(name, task.spec, settings)
-    carried = CarriedWeights(task, name, lambda spec, config: registry.build(name, spec, config.train))
+    carried = CarriedWeights(task, name, lambda spec, config: registry.build(name, spec, config.train),
+                            ensembled=True)
     pair_weights.load_into(network, task.spec, task.out.pair_rates)
     fit = fitting.fit(
         network, task.examples("train", fresh), task.early_stopping(fresh), settings, seed,
@@ -131,9 +136,9 @@ def _evaluated(
     logits, labels = fitting.predict(model.network, test), test.column(LABEL)
     users = test.column(USER) if task.spec.has_users else None
     at_position = position_logit(test, bias)
-    draws = test.log_draws()
+    draws, rows = test.log_draws(), telling(test, bias, np.ones(test.rows, dtype=bool))
     figures = evaluate(logits, labels, users, curve, position_logit=at_position, log_draws=draws,
-                       where=str(test.folder))
+                       where=str(test.folder), telling=rows)
     as_trained = calibration.identity(task.config.features.negative_rate).apply(logits + at_position, draws)
     groups = users if users is not None else np.arange(test.rows)
     save_array(folder / VALIDATION_LOGITS, validation_logits)
@@ -143,7 +148,7 @@ def _evaluated(
     return RankerSummary(
         **dict(figures), **dict(model.figures(digest(task, model.name))),
         auc_standard_error=auc_bootstrap(labels, logits, groups, draws=DRAWS, seed=task.seed).standard_error,
-        ece_uncalibrated=ece(labels, as_trained), validation_auc=validation_auc, position_bias=tuple(bias),
+        ece_uncalibrated=ece(labels[rows], as_trained[rows]), validation_auc=validation_auc, position_bias=tuple(bias),
         by_position=_by_position(test, curve.apply(logits + at_position, draws)) if task.spec.has_position else None,
         by_novelty=by_novelty(task.examples("train", fresh), test, logits),
     )

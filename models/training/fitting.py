@@ -80,9 +80,10 @@ def fit_towers(
     _prepare(two_tower, train)
     if start:
         start(two_tower)
-    catalogue = shown_items([train], item_slot(train.spec)) if settings.tower_mixed else None
+    shown = shown_items([train], item_slot(train.spec)) if settings.tower_mixed else None
+    catalogue = shown if shown and len(shown.ids) else None
     world = data_parallel.join(data_parallel.resolve_device(settings.device))
-    loss = RetrievalLoss(two_tower, catalogue, settings.tower_mixed, settings.tower_hard,
+    loss = RetrievalLoss(two_tower, catalogue, settings.tower_mixed if catalogue else 0, settings.tower_hard,
                          SharedCandidates(world) if world.size > 1 else None)
     loop = Loop(loss, [two_tower], settings, seed, settings.tower_epochs, change=change)
     return loop.run(train, validation, on_epoch, on_batch, kept=kept)

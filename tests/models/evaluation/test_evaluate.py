@@ -27,6 +27,16 @@ def test_figures_are_scikit_learns(rows) -> None:
     assert found.ece < 0.05
 
 
+def test_probabilities_are_held_against_the_rows_that_tell(rows) -> None:
+    logits, labels, users = rows
+    some = np.arange(len(labels)) % 3 == 0
+    found, whole = (evaluate(logits, labels, users, identity(), telling=telling) for telling in (some, None))
+    alone = evaluate(logits[some], labels[some], None, identity())
+    assert (found.auc, found.gauc, found.rows) == (whole.auc, whole.gauc, whole.rows)
+    assert (found.log_loss, found.ece, found.predicted_over_observed) == (
+        alone.log_loss, alone.ece, alone.predicted_over_observed)
+
+
 def test_the_area_below_the_roc_points_is_the_auc(rows) -> None:
     logits, labels, _ = rows
     curve = roc(labels, logits)

@@ -74,8 +74,9 @@ def test_the_pre_ranker_keeps_at_most_what_was_retrieved(towers, items, item_wor
     assert everything["kept"] == everything["retrieved"]
 
 
-def test_clicks_on_items_outside_the_catalogue_are_left_out(towers, items, item_world) -> None:
-    fewer = Catalogue(items.ids[:10], items.vectors[:10], items.impressions[:10])
+@pytest.mark.parametrize("known", [0, 10])
+def test_clicks_on_items_outside_the_catalogue_are_left_out(towers, items, item_world, known) -> None:
+    fewer = Catalogue(items.ids[:known], items.vectors[:known], items.impressions[:known])
     clicked = clicks(towers, fewer, item_world.validation, limit=10_000)
     item, label = item_world.validation.column("item"), item_world.validation.column("_label")
     assert len(clicked.place) == int(((label > 0) & np.isin(item, fewer.ids.numpy())).sum())

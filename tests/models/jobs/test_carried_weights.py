@@ -44,5 +44,7 @@ def test_a_parent_gives_its_dense_weights_and_is_named(make_task, tmp_path) -> N
     assert carried.figures is not None
     assert carried.figures.parent == manifest.version
     assert torch.equal(network.candidate_dense, old.candidate_dense)
-    several = CarriedWeights(replace(make_task(ensemble=2), parent=parent), "logistic_regression", build)
-    assert several(network) is several.figures is None
+    several = replace(make_task(ensemble=2), parent=parent)
+    members = CarriedWeights(several, "logistic_regression", build, ensembled=True)
+    assert members(network) is members.figures is None
+    assert CarriedWeights(several, "logistic_regression", build)(network) is not None  # as towers are: one beside them

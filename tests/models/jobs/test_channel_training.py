@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import signal
 import sys
@@ -53,6 +54,15 @@ def test_a_channel_is_trained_once(tmp_path):
     other = train_channel("sasrec", channel, log, tmp_path, 1)
     assert other.digest != made.digest
     assert (tmp_path / WEIGHTS).stat().st_mtime_ns != written
+
+
+def test_a_summary_of_another_release_is_as_good_as_none(tmp_path):
+    log, channel = ring_log(), Channel(settings=SMALL)
+    made = train_channel("sasrec", channel, log, tmp_path, 0)
+    told = json.loads((tmp_path / "summary.json").read_text("utf-8"))
+    (tmp_path / "summary.json").write_text(json.dumps(told | {"figure_of_tomorrow": 1}), "utf-8")
+    assert train_channel("sasrec", channel, log, tmp_path, 0).digest == made.digest
+    assert "figure_of_tomorrow" not in (tmp_path / "summary.json").read_text("utf-8")
 
 
 def test_parity_rows_are_histories_newest_first_with_their_best_items(tmp_path):
