@@ -11,6 +11,7 @@ say: nothing is checked twice.
 from __future__ import annotations
 
 import re
+import sys
 from typing import Any, TypeVar
 
 from google.protobuf import json_format
@@ -36,6 +37,9 @@ def to_message(given: Json, empty: Made) -> Made:
         return json_format.ParseDict(_plain(given, empty.DESCRIPTOR), empty)
     except (json_format.ParseError, RecursionError) as error:
         raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: {short(_where(str(error)))}") from None
+    except OverflowError:  # protobuf's, of a whole number where a float is wanted
+        raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: a whole number in it is beyond what a number may "
+                                   f"be, {sys.float_info.max:.2g}; send a smaller one") from None
     except SystemError:  # protobuf's, of a name with half a surrogate pair
         raise RequestError("body", f"is no {empty.DESCRIPTOR.name}: a name in it is no Unicode text") from None
 

@@ -83,6 +83,14 @@ def test_half_a_surrogate_pair_is_refused(body: object) -> None:
         to_message(body, pb.RankRequest())
 
 
+@pytest.mark.parametrize("body", [
+    {"features": {"a": {"bid": 10**309}}}, {"ranges": {"a": {"at_least": 10**309}}},
+    {"recent_events": {"times": [-(10**4000)]}}, {"context": {"a": {"number": 10**309}}}])
+def test_a_whole_number_that_no_float_holds_is_refused(body: object) -> None:
+    with pytest.raises(RequestError, match=r"is no RankRequest: .* 1\.8e\+308; send a smaller one$"):
+        to_message(body, pb.RankRequest())
+
+
 def test_a_long_name_is_not_shown_whole() -> None:
     with pytest.raises(RequestError) as refused:
         to_message({"x" * 500: 1}, pb.RankRequest())
