@@ -138,9 +138,10 @@ def with_fates(answer: RankResponse, fates: WhyNotResponse | None) -> str:
 
 
 def describe_fate(fate: ItemFate) -> str:
-    """One line: the stage that dropped an item, its score and the score it needed."""
+    """One line: the stage that dropped an item, its score and the score it needed; of one that is shown its place, and
+    what put it there where a rule did."""
     if fate.position:
-        return f"     {fate.item_id} is shown at {fate.position}"
+        return f"     {fate.item_id} is shown at {fate.position}{f', {fate.cause}' if fate.cause else ''}"
     scores = (f": {fate.measure} {fate.score:.6g}, needed {fate.needed:.6g}" if fate.HasField("score") else "")
     return f"     {fate.item_id} was dropped by {fate.stage}, {fate.cause}{scores}"
 

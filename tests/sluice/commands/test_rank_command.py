@@ -4,7 +4,7 @@ import pytest
 
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
-from sluice.commands.rank_command import describe, how_to_quote, parse_placements, parse_values
+from sluice.commands.rank_command import describe, describe_fate, how_to_quote, parse_placements, parse_values
 
 
 def test_context_values_get_the_type_they_look_like():
@@ -65,3 +65,14 @@ def test_the_description_shows_items_reasons_and_stages_with_their_cause():
 
 def test_candidates_that_the_bundle_does_not_know_are_named():
     assert "unknown: i7, i8" in describe(pb.RankResponse(unknown_candidates=["i7", "i8"]))
+
+
+def test_the_fate_of_a_shown_item_names_the_rule_that_pinned_it():
+    pinned = pb.ItemFate(item_id="i7", position=1, cause="the rule 'hero' puts it there")
+    assert describe_fate(pinned) == "     i7 is shown at 1, the rule 'hero' puts it there"
+    assert describe_fate(pb.ItemFate(item_id="i8", position=2)) == "     i8 is shown at 2"
+
+
+def test_the_fate_of_a_dropped_item_has_its_stage_cause_and_scores():
+    dropped = pb.ItemFate(item_id="i7", stage="rerank", cause="the slate is full", score=0.25, needed=0.5, measure="p")
+    assert describe_fate(dropped) == "     i7 was dropped by rerank, the slate is full: p 0.25, needed 0.5"
