@@ -17,6 +17,7 @@ from sluice.commands.command import (
     Tls,
     TokenFile,
     command,
+    utf8,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +40,12 @@ class Action(StrEnum):
 def catalogue(
     action: Annotated[Action, typer.Argument(metavar="ACTION", help="upsert, withdraw, set-bids, set-stock or status")],
     items: Annotated[
-        list[str] | None, typer.Argument(metavar="[ITEM...]", help="item ids; ITEM=NUMBER for set-bids and set-stock")
+        list[str] | None,
+        typer.Argument(metavar="[ITEM...]", callback=utf8, help="item ids; ITEM=NUMBER for set-bids and set-stock")
     ] = None,
     target: Target = "127.0.0.1:50051",
     value: Annotated[list[str] | None, typer.Option(
+        callback=utf8,
         help="upsert: NAME=VALUE, repeatable; a number that is text (an id, a code) in quotes: \"NAME='1005'\""
     )] = None,
     bid: Annotated[float | None, typer.Option(help="upsert: what a click pays", min=0)] = None,

@@ -67,6 +67,19 @@ def server_address(value: str) -> str:
     return value
 
 
+def utf8(given: str | list[str] | None) -> str | list[str] | None:
+    """A text or several, as they were given: bytes of a command line that are no UTF-8 cannot be sent. Raises
+    BadParameter."""
+    from contracts.shown import shown
+
+    for one in [given] if isinstance(given, str) else given or []:
+        try:
+            one.encode()
+        except UnicodeEncodeError:
+            raise typer.BadParameter(f"{shown(one)} is not UTF-8; set the terminal to UTF-8 and give it anew") from None
+    return given
+
+
 Target = Annotated[str, typer.Option(help="HOST:PORT", callback=server_address)]
 Tls = Annotated[bool, typer.Option("--tls", help="TLS, of an authority that gRPC trusts")]
 ServerAuthority = Annotated[

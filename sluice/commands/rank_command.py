@@ -15,6 +15,7 @@ from sluice.commands.command import (
     Tls,
     TokenFile,
     command,
+    utf8,
 )
 
 if TYPE_CHECKING:
@@ -22,22 +23,29 @@ if TYPE_CHECKING:
     from serving.request.query import ContextValue, Scalar
     from serving.server.client import Placement
 
+MOST_ITEMS = 2**32 - 1  # an uint32 of the request
+LEAST_WHOLE, MOST_WHOLE = -(2**63), 2**63 - 1
+
 
 @command()
 def rank(
-    user: Annotated[str, typer.Option(help="user id; an unknown one is answered too")],
+    user: Annotated[str, typer.Option(callback=utf8, help="user id; an unknown one is answered too")],
     target: Target = "127.0.0.1:50051",
-    limit: Annotated[int | None, typer.Option(help="number of items")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=MOST_ITEMS, help="number of items")] = None,
     context: Annotated[list[str] | None, typer.Option(
+        callback=utf8,
         help="NAME=VALUE, repeatable; a number that is text (an id, a code) in quotes: \"NAME='1005'\"")] = None,
-    recent: Annotated[list[str] | None, typer.Option(help="recent item ids, newest first, repeatable")] = None,
-    candidate: Annotated[list[str] | None, typer.Option(help="rank these items alone, repeatable")] = None,
+    recent: Annotated[
+        list[str] | None, typer.Option(callback=utf8, help="recent item ids, newest first, repeatable")] = None,
+    candidate: Annotated[
+        list[str] | None, typer.Option(callback=utf8, help="rank these items alone, repeatable")] = None,
     placement: Annotated[
-        list[str] | None, typer.Option(help="NAME=LIMIT, repeatable: several slates, no item twice")
+        list[str] | None, typer.Option(callback=utf8, help="NAME=LIMIT, repeatable: several slates, no item twice")
     ] = None,
     reasons: Annotated[bool, typer.Option("--reasons", "--explain", help="say why, for every item")] = False,
     why_not: Annotated[
-        list[str] | None, typer.Option(metavar="ITEM", help="say which stage dropped this item, repeatable")
+        list[str] | None,
+        typer.Option(metavar="ITEM", callback=utf8, help="say which stage dropped this item, repeatable")
     ] = None,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 1.0,
     tls: Tls = False,
@@ -78,8 +86,10 @@ def rank(
 
 def parse_values(pairs: list[str], option: str = "--context") -> dict[str, ContextValue]:
     """ "hour=7" -> {"hour": 7}; quotes of either kind keep a number as text: "zip='02139'"; several values of a field
-    follow one another: ["tags=a", "tags=b"]. Raises ConfigError, with the `option`, for no NAME=VALUE."""
+    follow one another: ["tags=a", "tags=b"]. Raises ConfigError, with the `option`, for no NAME=VALUE and for a whole
+    number of more than 64 bits."""
     from contracts.errors import ConfigError
+    from contracts.shown import short
 
     values: dict[str, ContextValue] = {}
     for pair in pairs:
@@ -87,6 +97,9 @@ def parse_values(pairs: list[str], option: str = "--context") -> dict[str, Conte
         if not (name and equals):
             raise ConfigError(f"{option} {pair!r} is not NAME=VALUE, as in device=phone")
         value, before = _typed(text), values.get(name)
+        if isinstance(value, int) and not LEAST_WHOLE <= value <= MOST_WHOLE:
+            raise ConfigError(f"{option} {short(pair)} is a whole number outside {LEAST_WHOLE} to {MOST_WHOLE}; "
+                              f"{as_text(name, text, option)}")
         values[name] = value if before is None else (*(before if isinstance(before, tuple) else (before,)), value)
     return values
 
@@ -98,19 +111,30 @@ def how_to_quote(problem: str, pairs: list[str], option: str = "--context") -> s
         return ""
     for name, _, text in (pair.partition("=") for pair in pairs):
         if name in problem and not isinstance(_typed(text), str):
-            return f"; say that it is text by quotes within quotes: {option} \"{name}='{text}'\""
+            return f"; {as_text(name, text, option)}"
     return ""
 
 
+def as_text(name: str, text: str, option: str) -> str:
+    """The cure where a number is meant as text, of at most 80 characters of either."""
+    from contracts.shown import short
+
+    return f"say that it is text by quotes within quotes: {option} \"{short(name)}='{short(text)}'\""
+
+
 def parse_placements(pairs: list[str]) -> list[Placement]:
-    """ "top=3" -> three items for the placement "top". Raises ConfigError for no NAME=LIMIT."""
+    """ "top=3" -> three items for the placement "top". Raises ConfigError for no NAME=LIMIT, and for a limit that a
+    request cannot hold."""
     from contracts.errors import ConfigError
+    from contracts.shown import shown
     from serving.server.client import Placement
 
     split = [pair.partition("=") for pair in pairs]
     for pair, (name, _, limit) in zip(pairs, split, strict=True):
         if not (name and limit.isdecimal()):
             raise ConfigError(f"--placement {pair!r} is not NAME=LIMIT, as in top=3")
+        if len(limit.lstrip("0")) > len(str(MOST_ITEMS)) or int(limit) > MOST_ITEMS:
+            raise ConfigError(f"--placement {shown(pair)} asks for more than {MOST_ITEMS} items; give a smaller LIMIT")
     return [Placement(name, int(limit)) for name, _, limit in split]
 
 

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from sluice.cli import app
-from sluice.commands.command import console, opened, server_address, show
+from sluice.commands.command import console, opened, server_address, show, utf8
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -43,6 +44,14 @@ def test_an_address_without_a_port_is_refused(target):
                                     "unix:/run/sluice.sock"])
 def test_addresses_are_taken_as_grpc_takes_them(target):
     assert server_address(target) == target
+
+
+def test_text_that_is_utf_8_is_given_back_and_other_refused():
+    for given in (None, "über", ["a", "b"], []):
+        assert utf8(given) == given
+    for wrong in ("a\udcff", ["a", "a\udcff"]):
+        with pytest.raises(typer.BadParameter, match=r"^'a\\udcff' is not UTF-8; "):
+            utf8(wrong)
 
 
 def test_help_and_a_wrong_name_say_everything_once():

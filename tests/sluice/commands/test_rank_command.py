@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
 from contracts.errors import ConfigError
 from serving.proto import sluice_pb2 as pb
+from sluice.cli import app
 from sluice.commands.rank_command import describe, describe_fate, how_to_quote, parse_placements, parse_values
 
 
@@ -76,3 +78,24 @@ def test_the_fate_of_a_shown_item_names_the_rule_that_pinned_it():
 def test_the_fate_of_a_dropped_item_has_its_stage_cause_and_scores():
     dropped = pb.ItemFate(item_id="i7", stage="rerank", cause="the slate is full", score=0.25, needed=0.5, measure="p")
     assert describe_fate(dropped) == "     i7 was dropped by rerank, the slate is full: p 0.25, needed 0.5"
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    (["--limit", "-5"], "-5 is not in the range 1<=x<=4294967295"),
+    (["--limit", "5000000000"], "5000000000 is not in the range 1<=x<=4294967295"),
+    (["--placement", "top=9999999999"], "--placement 'top=9999999999' asks for more than 4294967295 items"),
+    (["--placement", f"top={'9' * 5000}"], "asks for more than 4294967295 items; give a smaller LIMIT"),
+    (["--context", "id=12345678901234567890123"], "--context \"id='12345678901234567890123'\""),
+    (["--context", "id=-9223372036854775809"], "is a whole number outside -9223372036854775808 to"),
+    (["--user", "u\udcff"], "'u\\udcff' is not UTF-8"), (["--candidate", "\udcff"], "is not UTF-8"),
+    (["--recent", "a", "--recent", "\udcff"], "'\\udcff' is not UTF-8"), (["--why-not", "\udcff"], "is not UTF-8"),
+    (["--context", "city=\udcff"], "is not UTF-8"), (["--placement", "\udcff=3"], "is not UTF-8")])
+def test_what_a_request_cannot_hold_is_wrong_use_and_one_sentence(given, said):
+    refused = CliRunner().invoke(app, ["rank", "--user", "u1", "--target", "127.0.0.1:1", *given])
+    assert refused.exit_code == 2
+    assert said in " ".join(refused.output.split())
+
+
+def test_the_largest_numbers_of_a_request_are_taken():
+    assert parse_values([f"a={2**63 - 1}", f"b={-(2**63)}"]) == {"a": 2**63 - 1, "b": -(2**63)}
+    assert parse_placements([f"top={2**32 - 1}"])[0].message().limit == 2**32 - 1
