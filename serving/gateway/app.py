@@ -43,16 +43,19 @@ from serving.proto import sluice_pb2 as pb
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
 RANKING = SERVICES[0].full_name
 READY_SECONDS = 1.0
+PATIENCE = 30.0  # seconds; six times what `serve.max_deadline_ms` is unless it is set
 OWN_SITE = ("none", "same-origin")  # as a browser says whose page asks; other callers say nothing
 
 
 @dataclass(frozen=True)
 class Upstream:
-    """The gRPC server: HOST:PORT, with `credentials` where it wants TLS; `bodies` are what it is sent."""
+    """The gRPC server: HOST:PORT, with `credentials` where it wants TLS; `bodies` are what it is sent, `patience` the
+    seconds that it is waited for where a caller sets no deadline."""
 
     target: str
     credentials: grpc.ChannelCredentials | None = None
     bodies: body.BodyBounds = field(default_factory=body.BodyBounds)
+    patience: float = PATIENCE
 
     def channel(self) -> grpc.aio.Channel:
         if self.credentials is None:
@@ -76,7 +79,7 @@ def gateway(upstream: Upstream) -> Starlette:
     async def ready(request: Request) -> Response:
         return await _ready(request.app.state.channel)
 
-    routes = [Route(openapi.path_of(method), _forward(method, upstream.bodies, calls), methods=["POST"])
+    routes = [Route(openapi.path_of(method), _forward(method, upstream, calls), methods=["POST"])
               for service in SERVICES for method in service.methods]
     routes += [Route("/healthz", lambda _: JSONResponse({"status": "SERVING"})), Route("/readyz", ready),
                Route("/openapi.json", lambda _: JSONResponse(described)),
@@ -85,7 +88,7 @@ def gateway(upstream: Upstream) -> Starlette:
 
 
 def _forward(
-    method: MethodDescriptor, bounds: body.BodyBounds, calls: CallLog | None
+    method: MethodDescriptor, upstream: Upstream, calls: CallLog | None
 ) -> Callable[[Request], Awaitable[Response]]:
     taken, given = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
     service = method.containing_service.full_name
@@ -96,7 +99,8 @@ def _forward(
             return failures.refused("PERMISSION_DENIED", "a page of another site may not ask here; ask from its server")
         try:
             message = await body.message(
-                await body.read(request, bounds), taken(), request.app.state.turns[service], body.caller(request))
+                await body.read(request, upstream.bodies), taken(), request.app.state.turns[service],
+                body.caller(request))
             seconds, metadata = call_options.seconds(request.headers), call_options.metadata(request.headers)
         except RequestError as error:
             return failures.refused("INVALID_ARGUMENT", str(error), {error.field: error.problem})
@@ -107,7 +111,8 @@ def _forward(
         call = request.app.state.channel.unary_unary(
             full, request_serializer=taken.SerializeToString, response_deserializer=given.FromString)
         request.state.request_id = getattr(message, "request_id", "")
-        return await _answer(call(message, timeout=seconds, metadata=metadata), request)
+        patience = upstream.patience if seconds is None else None  # the server's default counts only where none is sent
+        return await _answer(call(message, timeout=seconds, metadata=metadata), request, patience)
 
     async def forward(request: Request) -> Response:
         begun, request.state.request_id = time.perf_counter(), ""
@@ -120,15 +125,20 @@ def _forward(
     return forward
 
 
-async def _answer(call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request) -> Response:
-    """What the server answers; a caller who hangs up before, cancels it."""
+async def _answer(
+    call: grpc.aio.UnaryUnaryCall[Message, Message], request: Request, patience: float | None
+) -> Response:
+    """What the server answers; a caller who hangs up before cancels it, and so does the end of `patience` (seconds)."""
     answer = asyncio.ensure_future(_awaited(call, request))
     gone = asyncio.ensure_future(_hung_up(request))
     try:
-        await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            call.cancel()
-        return await answer
+        ended, _ = await asyncio.wait((answer, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        cancelled = not answer.done() and call.cancel()
+        heard = await answer
+        if cancelled and not ended:
+            return failures.refused("DEADLINE_EXCEEDED", f"the server gave no answer in {patience:g} s; send a "
+                                                         "Grpc-Timeout to wait longer, or ask again later")
+        return heard
     finally:
         gone.cancel()
 

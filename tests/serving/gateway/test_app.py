@@ -44,9 +44,11 @@ class Slow(sluice_pb2_grpc.RankingServicer):
     def __init__(self) -> None:
         self.asked, self.gone = threading.Event(), threading.Event()
         self.metadata: dict[str, str] = {}
+        self.left: float | None = None
 
     async def Rank(self, request: pb.RankRequest, context: grpc.aio.ServicerContext) -> pb.RankResponse:
         self.metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        self.left = context.time_remaining()
         self.asked.set()
         try:
             await asyncio.sleep(60)
@@ -193,6 +195,24 @@ def test_who_calls_goes_along_and_one_who_hangs_up_is_not_worked_for() -> None:
         assert slow.metadata["sluice-tenant"] == "shop"
         caller.close()
         assert slow.gone.wait(20)
+
+
+def test_without_a_deadline_the_gateway_waits_so_long_and_tells_the_server_none() -> None:
+    """Which would take it for the caller's, and its own default for none."""
+    slow = Slow()
+    with InProcessServer(slow) as server, RunningGateway(Upstream(server.target, patience=0.5)) as gateway:
+        heard = gateway.post("/v1/rank", {"user_id": "u"})
+        assert (heard.status, heard.body["error"]["status"]) == (504, "DEADLINE_EXCEEDED")
+        assert "no answer in 0.5 s; send a Grpc-Timeout" in heard.body["error"]["message"]
+        assert slow.gone.wait(20)
+        assert slow.left is None
+
+
+def test_a_deadline_of_the_callers_counts_though_it_is_longer() -> None:
+    with InProcessServer(Slow()) as server, RunningGateway(Upstream(server.target, patience=0.01)) as gateway:
+        heard = gateway.post("/v1/rank", {"user_id": "u"}, **{"Grpc-Timeout": "500m"})
+    assert heard.status == 504
+    assert "no answer in" not in heard.body["error"]["message"]
 
 
 def test_a_server_behind_mutual_tls_is_asked_with_a_certificate(tmp_path: Path) -> None:
