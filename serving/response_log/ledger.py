@@ -1,9 +1,9 @@
 """How many calls a process has taken, and how many of them are in published files: known after a SIGKILL as well.
 
-A page of shared memory per writer (of a file in the log's folder where the system has no /dev/shm), which a process
-that is killed leaves behind with its lock free. What was taken and is neither published nor in a journal is lost, and
-counted by whoever finds it. Only the end of the machine takes the page along; a page whose log is gone is nobody's,
-and removed after a day.
+A page of shared memory per writer, or of a file in the log's folder where there is no /dev/shm or no room in it. A
+process that is killed leaves it behind with its lock free. What was taken and is neither published nor in a journal is
+lost, and counted by whoever finds it. Only the end of the machine takes the page along; a page whose log is gone is
+nobody's, and removed after a day.
 """
 
 from __future__ import annotations
@@ -47,14 +47,21 @@ class Ledger:
 
     def __init__(self, path: Path, served: Served | None = None, folder: Path | None = None) -> None:
         """A new page for what is `served` by a log in `folder`; without them the page of another writer, which must be
-        `claimed`."""
+        `claimed`. Raises OSError where there is no room for it, and leaves no file."""
         self.path = path
         begun = path.with_name(f"new{path.name}") if served else path  # until it is locked nobody may find it
         self._file = os.open(begun, os.O_RDWR | (os.O_CREAT | os.O_EXCL if served else 0), 0o600)
-        if served:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._file, SIZE)
-        self._page = mmap.mmap(self._file, SIZE)
+        try:
+            if served:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(self._file, SIZE)
+                os.pwrite(self._file, bytes(SIZE), 0)  # takes the room: a full one ends who writes to a hole by SIGBUS
+            self._page = mmap.mmap(self._file, SIZE)
+        except OSError:
+            os.close(self._file)
+            if served:
+                begun.unlink()
+            raise
         if served:
             text = json.dumps([served.version, served.created.isoformat(), str(folder or "")]).encode()
             if len(text) < SIZE - _TEXT:
@@ -123,12 +130,17 @@ class Ledger:
 
 def new(folder: Path, writer: str, served: Served) -> Ledger:
     """Of a writer of the log in `folder`. Raises OSError."""
-    return Ledger(_place(folder) / f"{_prefix(folder)}{writer}", served, folder.resolve())
+    name, whole = f"{_prefix(folder)}{writer}", folder.resolve()
+    if SHARED.is_dir():
+        with contextlib.suppress(OSError):  # it is full, or another user's
+            return Ledger(SHARED / name, served, whole)
+    return Ledger(folder / name, served, whole)
 
 
 def pages(folder: Path) -> Iterator[Path]:
     """Of all writers of the log in `folder`, the dead ones' included; what another user has put there is none."""
-    return _own(_place(folder), _prefix(folder))
+    prefix = _prefix(folder)
+    return (page for place in dict.fromkeys((SHARED, folder)) for page in _own(place, prefix))
 
 
 def abandoned() -> Iterator[Path]:
@@ -142,10 +154,6 @@ def _own(place: Path, prefix: str) -> Iterator[Path]:
             found = path.lstat()
             if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
                 yield path
-
-
-def _place(folder: Path) -> Path:
-    return SHARED if SHARED.is_dir() and os.access(SHARED, os.W_OK) else folder
 
 
 def _prefix(folder: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,30 @@ import pytest
 from serving.response_log import ledger as ledgers
 from serving.response_log.journal import claimed
 from serving.response_log.ledger import Ledger, Served
+from tests import small_disk
 from tests.serving.logged_responses import NOON
 
 SERVED = Served("shop-1", NOON)
+FULL = """
+import sys
+from pathlib import Path
+from serving.response_log import ledger as ledgers
+from tests.serving.logged_responses import NOON
+shared, log = map(Path, sys.argv[1:])
+ledgers.SHARED = shared
+served = ledgers.Served("shop-1", NOON)
+early = ledgers.new(log, "one", served)
+(shared / "filler").write_bytes(b"x" * 4096)
+late = ledgers.new(log, "other", served)
+late.take(1)
+assert sorted(ledgers.pages(log)) == sorted([early.path, late.path])
+assert early.path.parent == shared
+assert late.path.parent == log
+print(late.taken, late.writer)
+early.close(remove=True)
+late.close(remove=True)
+print([path.name for path in [*shared.iterdir(), *log.iterdir()] if path.is_file() and path.name != "filler"])
+"""
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -31,6 +53,23 @@ def test_what_was_said_is_read_by_another_one(tmp_path: Path, monkeypatch: pytes
     other.close(remove=False)
     own.close(remove=True)
     assert list(ledgers.pages(tmp_path)) == []
+
+
+def test_where_shared_memory_is_full_the_page_is_in_the_logs_folder(tmp_path: Path) -> None:
+    """A write into a page without room ends its process."""
+    said = small_disk.run(FULL, tmp_path / "shared", "8k", tmp_path)
+    assert said == "1 other\n[]\n"
+
+
+def test_a_page_for_which_there_is_no_room_leaves_no_file(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ledgers.SIZE - 1, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            Ledger(tmp_path / "page-abc", SERVED)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_page_is_claimed_once_its_owner_is_done(tmp_path: Path) -> None:
