@@ -14,6 +14,7 @@ of that name is either complete or not there.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import os
@@ -153,7 +154,7 @@ def put_verified(staging: Path, destination: Path) -> Manifest:
 
 def remove_abandoned(destination: Path) -> None:
     """What one that was killed has left behind, an hour ago or longer."""
-    for path in destination.parent.glob(f".{destination.name}.????????"):
+    for path in destination.parent.glob(f".{glob.escape(destination.name)}.????????"):
         with contextlib.suppress(FileNotFoundError):  # another one removes it as well
             if time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
                 remove(path)

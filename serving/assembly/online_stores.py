@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def _known_values(out: Artifacts, name: str, retrieve: Retrieve) -> Vocabulary:
     """Of a column, as all encoders of the run learned them. Raises BundleError."""
     trained = [channel for channel in retrieve.channels if channel in ENCODERS]
     for channel in trained:
-        if not any((out.channel(channel) / vocabulary.FOLDER).glob(f"{EVENT}{name}*")):
+        if not any((out.channel(channel) / vocabulary.FOLDER).glob(f"{EVENT}{glob.escape(name)}*")):
             raise BundleError(f"channel {channel!r} was trained without {name!r} of retrieve.events; run "
                               "`sluice train` again")
     found = [vocabulary.read(out.channel(channel), EVENT + name) for channel in trained]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import logging
 import shutil
 import tempfile
@@ -49,7 +50,7 @@ def served_copies(folder: Path) -> Iterator[Path | None]:
 
 def _remove_left(parent: Path, prefix: str) -> None:
     """Not one that is just being made: it is not locked yet."""
-    for place in parent.glob(f"{prefix}*"):
+    for place in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(OSError), (place / LOCK).open() as lock:
             if time.time() - place.stat().st_mtime < BEGINNING_SECONDS:
                 continue

@@ -288,13 +288,14 @@ def test_objects_are_never_pickled(tmp_path: Path) -> None:
         save_array(tmp_path / "x.npy", np.array([{}], dtype=object))
 
 
-def test_what_a_killed_publisher_left_goes_after_an_hour(tmp_path):
-    build, old, young = tmp_path / "build", tmp_path / ".bundle.0123abcd", tmp_path / ".bundle.4567cdef"
+@pytest.mark.parametrize("name", ["bundle", "shop[1]", "shop]*", "what?"])
+def test_what_a_killed_publisher_left_goes_after_an_hour(tmp_path, name):
+    build, old, young = tmp_path / "build", tmp_path / f".{name}.0123abcd", tmp_path / f".{name}.4567cdef"
     for folder in (build, old, young):
         folder.mkdir()
         (folder / "file").write_text("x")
     os.utime(old, (1, 1))
-    publish(build, tmp_path / "bundle", "shop")
+    publish(build, tmp_path / name, "shop")
     assert (old.exists(), young.exists()) == (False, True)
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.errors import BundleError, SchemaError
-from contracts.features.event_features import ToldEvents
+from contracts.features import vocabulary
+from contracts.features.event_features import EVENT, ToldEvents
+from contracts.features.vocabulary import Vocabulary
 from models.interactions.told_events import SECOND
 from serving.assembly.online_stores import write_users
 from serving.histories.recent_events import RecentEvents
@@ -106,3 +108,12 @@ def test_events_that_the_run_was_not_made_with_are_refused(told_bundle, market, 
         write()
     train_channels(replace(market, config=market.config.model_copy(update={"retrieve": retrieve})), out)
     assert len(write()) == len(told_bundle.users)
+
+
+def test_a_columns_name_is_no_pattern(told_bundle, market, tmp_path):
+    out, name = Artifacts(tmp_path / "out"), "kind[1]"
+    retrieve = told_bundle.settings.retrieve.model_copy(update={"events": (name,)})
+    write_table(out.online_users, told_users(market, retrieve))
+    vocabulary.write(out.channel("sasrec"), EVENT + name, Vocabulary.of(["click", "order"], "string"))
+    write_users(out, tmp_path, told_bundle.encoder, told_bundle.items, retrieve)
+    assert EVENT + name in vocabulary.read_all(tmp_path)

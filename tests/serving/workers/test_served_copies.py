@@ -32,6 +32,17 @@ def test_what_a_killed_server_left_is_removed_and_what_another_folders_server_ha
         assert not left.exists()
 
 
+@pytest.mark.parametrize("name", ["shop[1]", "shop[", "shop]*", "what?"])
+def test_a_folders_name_is_no_pattern(tmp_path: Path, name: str) -> None:
+    left, another = tmp_path / f".{name}.served.dead", tmp_path / ".shop1.served.dead"
+    for place in (left, another):
+        place.mkdir()
+        (place / "lock").touch()
+        os.utime(place, (0, 0))
+    with served_copies(tmp_path / name):
+        assert (left.exists(), another.exists()) == (False, True)
+
+
 def test_where_nothing_can_be_written_the_folder_is_served_for_good_and_that_is_said(
     caplog: pytest.LogCaptureFixture
 ) -> None:
