@@ -17,9 +17,10 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
-def literal(name: str, value: str) -> bytes:
+def literal(name: str, value: str | bytes) -> bytes:
     """A header as HPACK writes one that it neither knows nor keeps."""
-    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
+    held = value.encode() if isinstance(value, str) else value
+    return b"\0" + bytes([len(name)]) + name.encode() + bytes([len(held)]) + held
 
 
 class SilentCaller:
@@ -37,7 +38,7 @@ class SilentCaller:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def ask(self, user: str, times: int, method: str = "sluice.v1.Ranking/Rank", **more: str) -> None:
+    def ask(self, user: str, times: int, method: str = "sluice.v1.Ranking/Rank", **more: str | bytes) -> None:
         """`more` headers."""
         message = pb.RankRequest(user_id=user).SerializeToString()
         body = struct.pack(">BI", 0, len(message)) + message
@@ -45,10 +46,11 @@ class SilentCaller:
             self.begin(method, **more)
             self._socket.sendall(frame(DATA, END_STREAM, self._stream - 2, body))
 
-    def begin(self, method: str = "sluice.v1.Ranking/Rank", **more: str) -> None:
+    def begin(self, method: str = "sluice.v1.Ranking/Rank", **more: str | bytes) -> None:
         """A call of which there are headers alone."""
-        fields = {":method": "POST", ":scheme": "http", ":path": f"/{method}", ":authority": "localhost",
-                  "te": "trailers", "content-type": "application/grpc"} | more
+        fields: dict[str, str | bytes] = {
+            ":method": "POST", ":scheme": "http", ":path": f"/{method}", ":authority": "localhost", "te": "trailers",
+            "content-type": "application/grpc", **more}
         headers = b"".join(literal(name, value) for name, value in fields.items())
         self._socket.sendall(frame(HEADERS, END_HEADERS, self._stream, headers))
         self._stream += 2

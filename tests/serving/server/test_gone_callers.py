@@ -75,6 +75,20 @@ def test_who_leaves_in_mid_answer_leaves_no_line_in_the_log(
     assert set(statuses) <= {"OK", "CANCELLED", "RESOURCE_EXHAUSTED"}
 
 
+def test_metadata_that_are_no_text_leave_no_line_in_the_log(
+    loaded: LoadedBundle, caplog: pytest.LogCaptureFixture, said: Counter[str]
+) -> None:
+    leave_out_gone_callers()
+    servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
+    with InProcessServer(servicer, BundleHealth(loaded.manifest, None)) as server, \
+            SilentCaller(int(server.target.rpartition(":")[2])) as caller:
+        caller.ask("u01", 1, authorization=b"Bearer secret\xff")
+        until(lambda: servicer.taken == 1)
+    servicer.close()
+    assert "UnicodeDecodeError" in said
+    assert caplog.records == []
+
+
 def test_what_else_grpc_has_to_say_is_said(caplog: pytest.LogCaptureFixture) -> None:
     leave_out_gone_callers()
     try:
