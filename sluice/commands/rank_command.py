@@ -166,7 +166,9 @@ def describe_fate(fate: ItemFate) -> str:
     what put it there where a rule did."""
     if fate.position:
         return f"     {fate.item_id} is shown at {fate.position}{f', {fate.cause}' if fate.cause else ''}"
-    scores = (f": {fate.measure} {fate.score:.6g}, needed {fate.needed:.6g}" if fate.HasField("score") else "")
+    scores = f": {fate.measure} {fate.score:.6g}" if fate.HasField("score") else ""
+    if scores and fate.HasField("needed"):
+        scores += f", needed {fate.needed:.6g}"
     return f"     {fate.item_id} was dropped by {fate.stage}, {fate.cause}{scores}"
 
 

@@ -78,6 +78,8 @@ def test_the_fate_of_a_shown_item_names_the_rule_that_pinned_it():
 def test_the_fate_of_a_dropped_item_has_its_stage_cause_and_scores():
     dropped = pb.ItemFate(item_id="i7", stage="rerank", cause="the slate is full", score=0.25, needed=0.5, measure="p")
     assert describe_fate(dropped) == "     i7 was dropped by rerank, the slate is full: p 0.25, needed 0.5"
+    dropped.ClearField("needed")
+    assert describe_fate(dropped) == "     i7 was dropped by rerank, the slate is full: p 0.25"
 
 
 @pytest.mark.parametrize(("given", "said"), [
