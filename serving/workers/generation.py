@@ -20,6 +20,7 @@ START_SECONDS = 600.0
 SILENT_SECONDS = 20.0  # without a pong, while the worker is asked every PING_SECONDS
 PING_SECONDS = 0.5
 SHORTEST_PAUSE, LONGEST_PAUSE, HEALTHY_SECONDS = 0.2, 30.0, 60.0
+AGAIN_SECONDS = 1.0  # before another process is asked for where the system has given none
 STOP_SECONDS = 15.0
 QUARTER = 4  # a coming generation loads in so many turns
 SILENCE = 3  # deaths that one worker without an answer counts for
@@ -44,7 +45,7 @@ class Generation:
             self.kill()
             raise
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
-        self._pinged = 0.0
+        self._pinged = self._next_begin = 0.0
 
     @property
     def folder(self) -> Path:
@@ -76,7 +77,8 @@ class Generation:
         return max((worker.deadline for worker in self.workers), default=0.0)
 
     def advance(self) -> str:
-        """Lets them listen once all have loaded. Returns why the bundle cannot be served, or ""."""
+        """Lets them listen once all have loaded. Returns why the bundle cannot be served, or "". Raises OSError or
+        RuntimeError where the system gives no process; asked for again after AGAIN_SECONDS."""
         for worker in self.workers:
             if not worker.alive:
                 return worker.end
@@ -84,8 +86,10 @@ class Generation:
                 return f"it was not ready after {START_SECONDS:.0f} s"
         loading = sum(not worker.loaded for worker in self.workers)
         if len(self.workers) < self._count:
-            if loading < self._at_once:
+            if loading < self._at_once and time.monotonic() >= self._next_begin:
+                self._next_begin = time.monotonic() + AGAIN_SECONDS
                 self.workers.append(WorkerProcess(self._settings))
+                self._next_begin = 0.0
             return ""
         waiting = [worker for worker in self.workers if not worker.told_to_listen]
         if waiting and not loading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -78,6 +79,28 @@ def test_time_that_loading_takes_is_no_health(monkeypatch: pytest.MonkeyPatch) -
             began.append(made.workers[0].began)
     pauses = [after - before - LOADING_SECONDS for before, after in pairwise(began)]
     assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2], abs=0.15)
+
+
+def test_where_the_system_gives_no_process_a_coming_one_asks_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And at once for the next one after it has got one."""
+    now, asked, free = [0.0], list[float](), [True]
+
+    def given(_: WorkerSettings) -> Doomed:
+        asked.append(now[0])
+        if not free[0]:
+            raise BlockingIOError("Resource temporarily unavailable")
+        made = Doomed(now)
+        made.loaded = made.told_to_listen = 1
+        return made
+
+    monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(generation, "WorkerProcess", given)
+    made, free[0] = Generation("shop-1", settings(Path("bundle"), 0), 3, Listeners(), beside=True), False
+    for tick in range(1, 80):
+        now[0], free[0] = 0.05 * tick, tick > 50
+        with contextlib.suppress(OSError):
+            assert made.advance() == ""
+    assert asked[1:] == pytest.approx([0.05, 1.05, 2.05, 3.05, 3.1], abs=0.12)
 
 
 def callers_are_dealt_to_both(made: Generation, port: int) -> None:
