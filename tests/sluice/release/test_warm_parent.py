@@ -91,8 +91,9 @@ def test_wrong_use_is_said(world, tmp_path):
 
 
 def test_a_version_that_is_gone_is_not_replaced_in_silence(world, tmp_path):
-    config, _, _, store = world
+    config, first, _, store = world
     out = Artifacts(tmp_path)
+    store.promote(store.by_hash("market", read_manifest(first.bundle).content_hash))
     parent_of(config, out, WarmStartSource("models:/market@champion", registry=store.uri))
     empty = BundleRegistry(f"sqlite:///{tmp_path / 'other.db'}")
     with pytest.raises(BundleError, match="no longer has"):
