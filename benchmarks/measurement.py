@@ -28,7 +28,10 @@ def described(command: Sequence[str]) -> str:
 
 
 def code(folder: Path) -> str:
-    """The commit of the checkout in `folder`, and whether files differ from it; the version where there is none."""
+    """The commit of the checkout in `folder`, and whether files differ from it; the version where there is none, also
+    within a checkout of something else."""
+    if not (folder / ".git").exists():
+        return f"version {version('sluice')}"
     try:
         said = [_git(folder, "rev-parse", "HEAD"), _git(folder, "status", "--porcelain", "--untracked-files=no")]
     except (OSError, subprocess.CalledProcessError):

@@ -21,6 +21,8 @@ def test_code_is_a_commit_with_its_changes_or_a_version(tmp_path):
         subprocess.run([*git, *command], check=True)
     commit = code(tmp_path)
     assert re.fullmatch("commit [0-9a-f]{8}", commit)
+    (tmp_path / "packages").mkdir()
+    assert code(tmp_path / "packages").startswith("version ")  # installed below somebody's own repository
     (tmp_path / "file").write_text("two")
     assert code(tmp_path) == f"{commit} and changes"
 
