@@ -29,7 +29,6 @@ from models.distributed import data_parallel
 from models.evaluation import retrieval_recall
 from models.evaluation.cold_recall import cold_recall
 from models.evaluation.evaluate import evaluate
-from models.evaluation.metrics import auc
 from models.evaluation.retrieval_recall import Catalogue, Clicks
 from models.evaluation.slot_calibration import position_logit, pre_ranker_curve, telling
 from models.examples.nobody import Nobody
@@ -168,10 +167,8 @@ def _calibrated(
     save_weights(task.out.model(name) / CALIBRATION, curve.arrays())
     logits, labels, shown = fitting.predict(network, test), test.column(LABEL), position_logit(test, position_bias)
     rows = telling(test, position_bias, np.ones(test.rows, dtype=bool))
-    figures = evaluate(logits[rows], labels[rows], None, curve, position_logit=shown[rows],
-                       log_draws=test.log_draws()[rows])
-    found = {name: getattr(figures, name) for name in CalibratedFigures.model_fields}
-    return CalibratedFigures(**{**found, "auc": auc(labels, logits)})
+    figures = evaluate(logits, labels, None, curve, position_logit=shown, log_draws=test.log_draws(), telling=rows)
+    return CalibratedFigures(**{name: getattr(figures, name) for name in CalibratedFigures.model_fields})
 
 
 def _tower_recall(task: TrainingTask, items: Catalogue, clicked: Clicks) -> dict[str, TowerRecall]:
