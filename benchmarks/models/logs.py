@@ -99,9 +99,13 @@ def _figures(runs: Sequence[Run], name: str) -> Figures:
 
 def rows_of(name: str, found: Figures, truth: float | None) -> list[str]:
     """Of a Markdown table."""
-    lines = [f"| {name} | {model} | {of['validation_auc']:.4f} | {of['auc']:.4f} ± {of['auc_deviation'] or 0:.4f} | "
+    lines = [f"| {name} | {model} | {of['validation_auc']:.4f} | {of['auc']:.4f}{_spread(of['auc_deviation'])} | "
              f"{of['served'] or ''} |" for model, of in found.items()]
     return lines if truth is None else [*lines, f"| {name} | truth | | {truth:.4f} | |"]
+
+
+def _spread(deviation: float | None) -> str:
+    return "" if deviation is None else f" ± {deviation:.4f}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -40,7 +40,7 @@ from benchmarks.serving.queue_watch import QueueWatch
 from benchmarks.serving.swaps import measure as measure_swaps
 from benchmarks.serving.synthetic_bundle import publish
 from benchmarks.serving.witness import witness
-from contracts.errors import ConfigError
+from contracts.errors import ConfigError, SluiceError
 from models.networks import registry
 from serving.balancer.balancer import program
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -102,10 +102,21 @@ def where_cores_go(one: dict[str, Any], answer_ms: float) -> dict[str, float]:
 
 
 def swapped(folder: Path, swaps: int, rate: float, workers: int) -> dict[str, Any]:
-    """Failed requests and what all ended in, p99 during changes over that between them, and p99 in milliseconds."""
-    found = measure_swaps(folder, swaps, rate, SWAP_CONNECTION_SECONDS, SWAP_CONNECTION_SECONDS, workers)
+    """Failed requests and what all ended in, p99 during changes over that between them, and p99 in milliseconds; none
+    of them, and why, where a change did not end."""
+    try:
+        found = measure_swaps(folder, swaps, rate, SWAP_CONNECTION_SECONDS, SWAP_CONNECTION_SECONDS, workers)
+    except SluiceError as error:
+        return {"failed": None, "codes": {}, "p99_ratio": None, "p99_ms": None, "error": str(error)}
     return {"failed": found["failed"], "codes": found["codes"], "p99_ratio": found["p99_ratio"],
             "p99_ms": found["during"]["p99"]}
+
+
+def swaps_line(swaps: int, swap: dict[str, Any]) -> str:
+    if "error" in swap:
+        return f"{swaps} changes of bundles were not measured: {swap['error']}"
+    return (f"{swaps} changes of bundles: {swap['failed']} failed {swap['codes']}, p99 {swap['p99_ms']:.1f} ms, "
+            f"{swap['p99_ratio']:.2f} of steady")
 
 
 def served(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any]:
@@ -220,9 +231,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             found.append(served(folder, Path(place) / "server.log", workers, chosen.seconds, chosen.requests))
             show(found[-1])
         swap = swapped(folder, chosen.swaps, SWAP_SHARE * found[-1]["capacity_per_second"], chosen.workers[-1])
-        codes = swap.pop("codes")
-    print(f"{chosen.swaps} changes of bundles: {swap['failed']} failed {codes}, p99 {swap['p99_ms']:.1f} ms, "
-          f"{swap['p99_ratio']:.2f} of steady")
+    print(swaps_line(chosen.swaps, swap))
+    codes = swap.pop("codes")
     if chosen.json:
         print(json.dumps({"load": summary(inside, found, swap), "date": datetime.now(UTC).date().isoformat(),
                           "items": chosen.items, "ranker": chosen.ranker, "in_process": inside, "runs": found,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.serving import load
 from benchmarks.serving.load import main
+from contracts.errors import SluiceError
 from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
 
@@ -51,3 +54,17 @@ def test_cores_beyond_capacity_are_those_of_answers_refusals_and_generator() -> 
     """200 answers at 3 ms a second are 0.6 of 1.1 cores."""
     found = load.where_cores_go({"answered": 200.0, "server_cores": 1.1, "generator_cores": 0.2}, 3.0)
     assert found == pytest.approx({"answers": 0.6, "refusals": 0.5, "generator": 0.2})
+
+
+def test_changes_of_bundles_that_do_not_end_leave_the_other_figures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stuck(*_: object) -> dict[str, object]:
+        raise SluiceError("change 1 of bundles did not end: the log's last words")
+
+    monkeypatch.setattr(load, "measure_swaps", stuck)
+    found = load.swapped(tmp_path, 4, 50.0, 1)
+    assert found["failed"] is None
+    assert found["p99_ms"] is None
+    assert load.swaps_line(4, found) == ("4 changes of bundles were not measured: change 1 of bundles did not end: "
+                                         "the log's last words")
