@@ -98,7 +98,7 @@ ROOMS = {
     "pipelines.sql": "",
     "pipelines.windows": "engine",
     "serving.access": "",
-    "serving.admission": "",
+    "serving.admission": "request",
     "serving.assembly": "bundle histories vector_search",
     "serving.balancer": "access metrics",
     "serving.batches": "access request",

@@ -4,8 +4,11 @@
                               └ overdue: the run is answered from what it holds, a spare thread goes on with the queue
 
 One thread computes: more would only share the core. A spare steps in where a stage hangs, so that one slow call does
-not hold up the queue; with all spares hanging the queue waits. A run that says that it is brief, as those before it
-have been, is a turn of the event loop instead: to hand it to a thread and back costs as much as it does itself.
+not hold up the queue. With all spares hanging, what hangs then holds it up until a spare comes back and takes its
+place; until then the engine is stuck, by which its worker turns NOT_SERVING and is ended (serving/workers/).
+
+A run that says that it is brief, as those before it have been, is a turn of the event loop instead: to hand it to a
+thread and back costs as much as it does itself.
 """
 
 from __future__ import annotations
@@ -15,13 +18,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from contracts.errors import SluiceError
-from serving.admission.admission import Admission, Overloaded, Waiting
-from serving.request.deadline import Deadline, DeadlineExpired
+from serving.admission.admission import Admission, Overloaded
+from serving.admission.job import Job, Run
+from serving.request.deadline import DeadlineExpired
 from serving.request.lulls import Lulls
 from serving.request.stage_clock import RunningQuantile
 from serving.request.work_threads import WorkThread, WorkThreads
@@ -36,38 +39,6 @@ log = logging.getLogger("sluice.serving")
 Answer = TypeVar("Answer")
 Settle = Callable[[asyncio.Future[Any], Any], None]
 Tell = Callable[[Settle, asyncio.Future[Any], Any], None]
-Made = TypeVar("Made", covariant=True)
-
-
-class Run(Protocol[Made]):
-    """What can be run: `complete` once, `salvage` at any time where a partial answer will do, and `simplify` before it
-    begins, to a level of serving/admission/brown_out.py. With fewer than `least` seconds there is no answer. A `brief`
-    one takes a few milliseconds at most, whatever its time."""
-
-    deadline: Deadline
-
-    @property
-    def brief(self) -> bool: ...
-    @property
-    def partial_ok(self) -> bool: ...
-    @property
-    def least(self) -> float: ...
-    def simplify(self, level: int) -> None: ...
-    def complete(self) -> Made: ...
-    def salvage(self) -> Made: ...
-
-
-@dataclass(eq=False, kw_only=True)
-class Job(Waiting):
-    """A run and who waits for it. `overdue`: nobody does any more, and a spare has taken its thread's place. What it
-    takes from `charged_to` on has not been charged to its tenant's turns."""
-
-    run: Run[Any]
-    answer: asyncio.Future[Any]
-    charged_to: float = 0.0
-    running: bool = False
-    finished: bool = False
-    overdue: bool = False
 
 
 class Engine:
@@ -82,6 +53,7 @@ class Engine:
         self._admission, self._lock = Admission(most, oldest, shares, degrades=degrades), threading.Lock()
         self._threads = WorkThreads("funnel")  # at most one that is busy and SPARES that hang
         self._busy, self._hanging, self._service = 0, 0, 0.0
+        self._unreplaced: Job | None = None  # hangs, and there was no spare for it
         self._moved = clock()  # when a run was last begun or ended
         self.lulls = Lulls()
         self._brief = RunningQuantile()
@@ -108,9 +80,11 @@ class Engine:
 
     @property
     def stuck(self) -> float:
-        """Seconds since the last run was begun or ended while every spare hangs, and so does what runs; else 0."""
+        """Seconds since the last run was begun or ended while every spare hangs, or the system gives none, and so does
+        what runs; else 0."""
         with self._lock:
-            return self._clock() - self._moved if self._hanging >= SPARES and self._busy else 0.0
+            alone = self._unreplaced is not None or self._hanging >= SPARES
+            return self._clock() - self._moved if alone and self._busy else 0.0
 
     def refusal(self, tenant: str, remaining: float, least: float) -> str:
         """Why a request with so many seconds of work, `least` those it needs, would wait in vain, or ""."""
@@ -197,10 +171,16 @@ class Engine:
         self._service += SMOOTHING * (spent - self._service) if self._service else spent
         if job.run.brief:
             self._brief.tell(spent)
-        following = None if job.overdue else self._after(job)
-        if following is None:
-            self._hanging -= job.overdue
-            self._count_busy(-(not job.overdue))
+        late, self._unreplaced = self._unreplaced, None
+        if not job.overdue:
+            following = self._after(job)
+            self._count_busy(-(following is None))
+            return following
+        self._hanging -= 1
+        if late is None:
+            return None
+        following = self._after(late)
+        self._hangs(late, following)
         return following
 
     def _after(self, job: Job) -> Job | None:
@@ -249,16 +229,23 @@ class Engine:
             job.answer.get_loop().call_later(STOPPING_SECONDS, self._replace, job)
 
     def _replace(self, job: Job) -> None:
-        """A spare goes on with the queue where the job still occupies its thread; without one the queue waits."""
+        """A spare goes on with the queue where the job still occupies its thread; without one the queue waits for the
+        first that comes back."""
         with self._lock:
-            if job.finished or job.overdue or self._hanging >= SPARES:
+            if job.finished or job.overdue:
+                return
+            self._unreplaced = job
+            if self._hanging >= SPARES:
                 return
             following = self._after(job)
-            if following is not None and not self._handed(following):
-                return
-            job.overdue = True
-            self._hanging += 1
-            self._count_busy(-(following is None))
+            if following is None or self._handed(following):
+                self._hangs(job, following)
+
+    def _hangs(self, job: Job, following: Job | None) -> None:
+        """Its thread has been replaced, by one that goes on with `following`."""
+        job.overdue, self._unreplaced = True, None
+        self._hanging += 1
+        self._count_busy(-(following is None))
 
     def _handed(self, job: Job) -> bool:
         """To whoever is to do it; otherwise it is refused."""

@@ -25,6 +25,7 @@ from serving.access.caller_name import Who, caller_name
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.admission.admission import Overloaded
+from serving.admission.job import Run
 from serving.batches.large_requests import LARGE_BYTES, LargeRequests
 from serving.batches.places import NoPlace
 from serving.metrics.request_observer import NOBODY, EndedCall, RequestObserver
@@ -40,7 +41,7 @@ from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
 from serving.server.bundle_health import bundle_age
 from serving.server.connection import TENANT
-from serving.server.engine import Answer, Engine, Run
+from serving.server.engine import Answer, Engine
 from serving.server.page_run import PageRun
 from serving.server.statuses import Stopping, status_of
 from serving.server.translation import (
@@ -76,9 +77,8 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._recorder = ResponseRecorder(answers, manifest)
         self._followed = answers is not None or observer is not NOBODY  # somebody wants to know how a call ends
         self._writing = RunningQuantile()
-        self._engine = Engine(
-            funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000, serve.tenant_shares,
-            degrades=serve.overload == "degrade")
+        self._engine = Engine(funnel, serve.max_queue, serve.queue_ms / 1000, serve.reserve_ms / 1000,
+                              serve.tenant_shares, degrades=serve.overload == "degrade")
         self._who = who or caller_name(gate)
         self._large = LargeRequests(self.largest, self._who)
         self.taken, self.turned_away, self.refusing = 0, 0, False

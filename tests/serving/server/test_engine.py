@@ -120,7 +120,7 @@ class HangingRun:
         pass
 
     def complete(self) -> str:
-        self._let.wait(WAIT)
+        self._let.wait(3 * WAIT)
         return "complete"
 
     def salvage(self) -> str:
@@ -225,6 +225,60 @@ def test_it_is_stuck_while_all_that_rank_hang(funnel: Funnel, monkeypatch: pytes
         while made.stuck:
             await asyncio.sleep(0.01)
         assert made.free
+        made.close()
+
+    run(ask())
+
+
+def test_what_hangs_without_a_spare_is_replaced_by_the_first_that_comes_back(
+    funnel: Funnel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though it never ends itself: requests are answered as long as one thread is left."""
+    monkeypatch.setattr("serving.server.engine.SPARES", 1)
+    first, never, free = threading.Event(), threading.Event(), threading.Event()
+    free.set()
+
+    async def ask() -> None:
+        made = Engine(funnel, 64, 1000.0, RESERVE)
+        for let in (first, never):
+            assert await asyncio.wait_for(made.submit(HangingRun(Deadline(0.1), let), ""), WAIT) == "salvaged"
+        waiting = asyncio.ensure_future(made.submit(HangingRun(Deadline(None), free), ""))
+        await asyncio.sleep(0)
+        assert made.waiting == 1
+        first.set()
+        assert await asyncio.wait_for(waiting, WAIT) == "complete"
+        assert made.stuck == 0.0
+        assert await asyncio.wait_for(made.submit(HangingRun(Deadline(None), free), ""), WAIT) == "complete"
+        assert await asyncio.wait_for(made.submit(HangingRun(Deadline(0.1), first), ""), WAIT) == "complete"
+        never.set()
+        made.close()
+        assert made.free
+
+    run(ask())
+
+
+def test_it_is_stuck_where_the_system_gives_no_thread_in_place_of_one_that_hangs(
+    funnel: Funnel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until that one comes back: what waits would wait as long, and so would all that come."""
+    let, now = threading.Event(), [100.0]
+
+    async def ask() -> None:
+        made = Engine(funnel, 64, 1000.0, RESERVE, clock=lambda: now[0])
+        calls = [asyncio.ensure_future(made.submit(HangingRun(deadline, let), ""))
+                 for deadline in (Deadline(0.1), Deadline(None), Deadline(None))]
+        await asyncio.sleep(0)
+        assert made.stuck == 0.0
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkThread, "start", no_thread)
+            assert await asyncio.wait_for(calls[0], WAIT) == "salvaged"
+            with pytest.raises(Overloaded, match="no thread is free"):
+                await asyncio.wait_for(calls[1], WAIT)
+        now[0] += 7.0
+        assert made.stuck == 7.0
+        let.set()
+        assert await asyncio.wait_for(calls[2], WAIT) == "complete"
+        assert made.stuck == 0.0
         made.close()
 
     run(ask())
