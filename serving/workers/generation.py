@@ -30,8 +30,8 @@ log = logging.getLogger("sluice.serving")
 
 class Generation:
     """`deaths` counts those since the start; a worker that was silent counts for SILENCE of them. It is `proven` once
-    all its workers have served for PROBATION_SECONDS. `beside` others that serve, workers are begun in turns. Raises
-    OSError or RuntimeError where the system gives no process, and leaves none behind."""
+    all its workers have served for PROBATION_SECONDS. `beside` others that serve, workers are begun in turns. None is
+    begun before it advances."""
 
     def __init__(
         self, version: str, settings: WorkerSettings, count: int, listeners: Listeners, beside: bool = False
@@ -39,11 +39,6 @@ class Generation:
         self.version, self._settings, self._listeners = version, settings, listeners
         self._count, self._at_once = count, max(count // QUARTER, 1) if beside else count
         self.workers, self.deaths, self.proven = list[WorkerProcess](), 0, False
-        try:
-            self.workers += (WorkerProcess(settings) for _ in range(self._at_once))
-        except (OSError, RuntimeError):
-            self.kill()
-            raise
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
         self._pinged = self._next_begin = 0.0
 
@@ -77,8 +72,8 @@ class Generation:
         return max((worker.deadline for worker in self.workers), default=0.0)
 
     def advance(self) -> str:
-        """Lets them listen once all have loaded. Returns why the bundle cannot be served, or "". Raises OSError or
-        RuntimeError where the system gives no process; asked for again after AGAIN_SECONDS."""
+        """Begins them, and lets them listen once all have loaded. Returns why the bundle cannot be served, or "".
+        Raises OSError or RuntimeError where the system gives no process; asked for again after AGAIN_SECONDS."""
         for worker in self.workers:
             if not worker.alive:
                 return worker.end
@@ -86,15 +81,19 @@ class Generation:
                 return f"it was not ready after {START_SECONDS:.0f} s"
         loading = sum(not worker.loaded for worker in self.workers)
         if len(self.workers) < self._count:
-            if loading < self._at_once and time.monotonic() >= self._next_begin:
-                self._next_begin = time.monotonic() + AGAIN_SECONDS
-                self.workers.append(WorkerProcess(self._settings))
-                self._next_begin = 0.0
+            if time.monotonic() >= self._next_begin:
+                self._begin(min(self._at_once - loading, self._count - len(self.workers)))
             return ""
         waiting = [worker for worker in self.workers if not worker.told_to_listen]
         if waiting and not loading:
             self._listeners.begin(waiting[0])
         return ""
+
+    def _begin(self, count: int) -> None:
+        self._next_begin = time.monotonic() + AGAIN_SECONDS
+        for _ in range(count):
+            self.workers.append(WorkerProcess(self._settings))
+        self._next_begin = 0.0
 
     def tend(self, revive: bool = True) -> None:
         """Asks the workers whether they live, and replaces those that do not; without `revive` none begins anew."""

@@ -128,6 +128,7 @@ def test_a_worker_that_dies_while_it_loads_is_begun_again(bundle_folder: Path) -
 
         def dying(one: ServedBundle) -> Generation:
             made = make(one)
+            made.advance()
             made.kill()
             return made
 

@@ -72,6 +72,7 @@ def test_time_that_loading_takes_is_no_health(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(generation, "WorkerProcess", lambda _: Doomed(now))
     made, began = generation_of(Path("bundle"), 0, 1), [0.0]
+    made.advance()
     while len(began) < 6:
         now[0] += 0.05
         made.tend()
@@ -81,9 +82,12 @@ def test_time_that_loading_takes_is_no_health(monkeypatch: pytest.MonkeyPatch) -
     assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2], abs=0.15)
 
 
-def test_where_the_system_gives_no_process_a_coming_one_asks_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And at once for the next one after it has got one."""
-    now, asked, free = [0.0], list[float](), [True]
+@pytest.mark.parametrize(("beside", "last"), [(True, [2.05, 2.1, 2.15]), (False, [2.05, 2.05, 2.05])])
+def test_where_the_system_gives_no_process_it_asks_once_a_second(
+    beside: bool, last: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For the first one as for others, and at once for the next one after it has got one; what it has, it keeps."""
+    now, asked, free = [0.0], list[float](), [False]
 
     def given(_: WorkerSettings) -> Doomed:
         asked.append(now[0])
@@ -95,12 +99,13 @@ def test_where_the_system_gives_no_process_a_coming_one_asks_once_a_second(monke
 
     monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(generation, "WorkerProcess", given)
-    made, free[0] = Generation("shop-1", settings(Path("bundle"), 0), 3, Listeners(), beside=True), False
-    for tick in range(1, 80):
-        now[0], free[0] = 0.05 * tick, tick > 50
+    made = Generation("shop-1", settings(Path("bundle"), 0), 3, Listeners(), beside)
+    for tick in range(80):
+        now[0], free[0] = 0.05 * tick, tick > 30
         with contextlib.suppress(OSError):
             assert made.advance() == ""
-    assert asked[1:] == pytest.approx([0.05, 1.05, 2.05, 3.05, 3.1], abs=0.12)
+    assert asked == pytest.approx([0.0, 1.0, *last], abs=0.12)
+    assert len(made.workers) == 3
 
 
 def callers_are_dealt_to_both(made: Generation, port: int) -> None:
