@@ -80,7 +80,8 @@ class EventUsers:
             values |= {name: found[name] for name, _, window in field.counters()
                        if moment - window * SECOND >= self._since}
         age = (moment - int(shown.newest)) / SECOND if len(shown.items) else None
-        return FreshUser(StageReport(NAME, 0, 0, _spent(begun), age=age), recent, values, told=told)
+        return FreshUser(StageReport(NAME, 0, 0, _spent(begun), age=age), recent, values, told=told,
+                         overlap=shown.overlap(moment, RECENT, published))
 
     def close(self) -> None:
         """Waits for what is being read."""

@@ -3,6 +3,7 @@ contracts/features/event_clock.py."""
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -60,8 +61,23 @@ class Shown(NamedTuple):
         columns = {name: [_text(row.get(name)) for row in rows] for name in names}
         return ToldEvents(self.clicked_at[places].tolist(), columns)
 
+    def overlap(self, moment: int, length: int, after: int) -> tuple[tuple[str, int], ...]:
+        """The items clicked last until `after`, newest first, and the place in `history` of what was learned later, -1
+        of the others; none where nothing was."""
+        known, made = self.learned <= moment, self.clicked_at <= after
+        late = known & (self.learned > after)
+        if not (made & late).any():
+            return ()
+        places = itertools.count(int(np.count_nonzero(late & ~made)))
+        return tuple((self.items[row], next(places) if late[row] else -1)
+                     for row in self._ordered(known & made, length))
+
     def _last(self, moment: int, length: int, after: int) -> list[int]:
-        known = np.flatnonzero((self.learned <= moment) & (self.learned > after))
+        return self._ordered((self.learned <= moment) & (self.learned > after), length)
+
+    def _ordered(self, chosen: np.ndarray, length: int) -> list[int]:
+        """Places of the last of the chosen ones, newest first."""
+        known = np.flatnonzero(chosen)
         order = np.lexsort([known, self.at[known], self.learned[known], self.clicked_at[known]])
         found: list[int] = known[order][::-1][:length].tolist()
         return found

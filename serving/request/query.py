@@ -80,14 +80,16 @@ class StoredUser:
 @dataclass(frozen=True)
 class FreshUser:
     """What is known beyond the bundle's tables: `stored` in place of their row; `recent` item keys, newest first,
-    before the row's, `told` what is told of them; `values` of user fields by name, in place of the row's. `report` says
-    how that was come by."""
+    before the row's, `told` what is told of them; `values` of user fields by name, in place of the row's. `overlap`:
+    the items clicked until the tables were published, newest first, and the place in `recent` of those that were
+    learned later, -1 of others; the row may have these, too. `report` says how that was come by."""
 
     report: StageReport
     recent: tuple[str, ...] = ()
     values: Mapping[str, ContextValue] = field(default_factory=dict)
     stored: StoredUser | None = None
     told: ToldEvents = NOTHING_TOLD
+    overlap: tuple[tuple[str, int], ...] = ()
 
 
 class Users(Protocol):

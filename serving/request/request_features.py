@@ -17,6 +17,7 @@ from contracts.features.event_features import RECENT
 from contracts.features.feature_spec import PADDING, FeatureField
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.histories.late_clicks import listed
 from serving.histories.recent_events import RecentEvents
 from serving.request.given_items import GivenItems
 from serving.request.query import ContextValue, FreshUser, RankQuery, ScoreQuery, as_column
@@ -127,15 +128,27 @@ class RequestFeatures:
         for name, value in fresh.values.items():
             if name in self._users:
                 self._write_value(ids, dense, self._users[name], value)
-        if not fresh.recent:
-            return stored, events
         found = stored >= 0
-        recent = np.concatenate([self._bundle.items.rows(fresh.recent), stored[found]])[:RECENT]
+        newer, kept = self._newer(fresh, stored[found])
+        if not len(newer):
+            return stored, events
+        recent = np.concatenate([newer, stored[found]])[:RECENT]
         self._write_sequences(ids, recent)
         if events is None or self._told is None:
             return recent, None
-        newer = self._told.of(len(fresh.recent), fresh.told)
-        return recent, newer.before(events.at(found)).at(slice(RECENT))
+        told = self._told.of(len(kept), fresh.told).at(kept)
+        return recent, told.before(events.at(found)).at(slice(RECENT))
+
+    def _newer(self, fresh: FreshUser, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Item rows of the recent clicks that the stored history lacks, and which of them these are, a mask."""
+        rows, kept = self._bundle.items.rows(fresh.recent), np.ones(len(fresh.recent), dtype=bool)
+        if fresh.overlap:
+            items, places = zip(*fresh.overlap, strict=True)
+            made = zip(self._bundle.items.rows(items).tolist(), (place >= 0 for place in places), strict=True)
+            late = [place for place in places if place >= 0]
+            again = [place for place, there in zip(late, listed(stored.tolist(), [*made]), strict=True) if there]
+            kept[[place for place in again if place < len(kept)]] = False
+        return rows[kept], kept
 
     def _write_value(self, ids: np.ndarray, dense: np.ndarray, field: FeatureField, value: ContextValue) -> None:
         column = [as_column(field, value)]

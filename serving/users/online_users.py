@@ -1,7 +1,7 @@
 """What is known of a user beyond the bundle: the row of a store, and after it the events of the host.
 
     values    counters of events where they are whole, else the store's row, else the bundle's
-    recent    clicks since the tables were published, then the tables' list
+    recent    clicks learned since the tables were published that their list lacks, then the list
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from serving.events.event_users import NAME, EventUsers
@@ -32,7 +33,7 @@ class OnlineUsers:
             left -= time.perf_counter() - begun
             fresh = await self._events.read(user, left, who, looked.published if looked.stored else None)
         report = _joined(looked, fresh.report, round((time.perf_counter() - begun) * 1e6))
-        return FreshUser(report, fresh.recent, fresh.values, looked.stored, fresh.told)
+        return replace(fresh, report=report, stored=looked.stored)
 
 
 def _joined(looked: UserLookup, events: StageReport, microseconds: int) -> StageReport:

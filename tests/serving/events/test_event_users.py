@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from contracts.features.event_features import ToldEvents
+from serving.events.event import Event
 from serving.events.event_store import EventStore
 from serving.events.event_users import FEW, MOST_WAITING, NOT_IN_TIME, EventUsers
 from serving.request.query import Fallback, FreshUser, StageStatus
@@ -72,6 +73,28 @@ def test_published_counters_stay_as_published_and_only_later_clicks_come_before_
     clock.now += SECOND
     found = asked(EventUsers(lambda: store_at(tmp_path, clock), features, clock))
     assert (found.recent, dict(found.values)) == (("new",), {})
+
+
+def test_what_was_clicked_before_the_tables_and_learned_after_them_is_said(tmp_path: Path, clock: SetClock) -> None:
+    """With its place among the recent items, between what was learned in time."""
+    store = store_at(tmp_path, clock)
+
+    def clicked(item: str, seconds: int) -> list[Event]:
+        at = START + seconds * SECOND
+        return [shown_event(item, at, item=item), click_event(item, at, item=item)]
+
+    clock.now = START + 40 * SECOND
+    store.record([clicked("first", 10), clicked("last", 30)])
+    published = datetime.fromtimestamp(START / SECOND + 50, UTC)
+    features = recorded_features(86_400).model_copy(update={"published": published})
+    users = EventUsers(lambda: store_at(tmp_path, clock), features, clock)
+    clock.now = START + 60 * SECOND
+    assert (asked(users).recent, asked(users).overlap) == ((), ())
+    store.record([clicked("later", 55), clicked("late", 20)])
+    clock.now += SECOND
+    found = asked(users)
+    assert found.recent == ("later", "late")
+    assert found.overlap == (("last", -1), ("late", 1), ("first", -1))
 
 
 def test_a_store_that_cannot_be_read_leaves_the_bundles_row_and_says_so(tmp_path: Path, clock: SetClock) -> None:

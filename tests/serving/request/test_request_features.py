@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,8 +11,10 @@ import pytest
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import PADDING, UNKNOWN, FeatureField
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.events.event_users import EventUsers
 from serving.request.query import FreshUser, RankQuery, StageReport, as_column
 from serving.request.request_features import Requester, RequestFeatures
+from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +51,30 @@ def test_what_an_online_store_knows_and_the_bundle_does_not_read_changes_nothing
                        for values in (fresh.values, {"visits": 3.0}))
     assert found.ids.tolist() == expected.ids.tolist()
     assert found.dense.tolist() == expected.dense.tolist()
+
+
+def test_a_click_that_another_host_has_landed_is_in_the_history_once(
+    tmp_path: Path, features: RequestFeatures, loaded: LoadedBundle
+) -> None:
+    """Though this one learns it after the tables were published; what nobody has landed is added."""
+    clock, published = SetClock(), datetime.fromtimestamp(START / SECOND + 50, UTC)
+    user = next(name for name in map("u{:02d}".format, range(60)) if len(requester(features, name).recent) > 1)
+    stored = [loaded.items.key(row) for row in requester(features, user).recent.tolist()]
+    other = next(key for key in map(loaded.items.key, range(len(stored) + 1)) if key not in stored)
+    knows = recorded_features(86_400).model_copy(update={"published": published})
+    store = store_at(tmp_path, clock)
+    clock.now += 60 * SECOND
+    for seconds, item in ((40, stored[0]), (45, other)):
+        at = START + seconds * SECOND
+        store.record([[shown_event(item, at, user, item), click_event(item, at + SECOND, user, item)]])
+    clock.now += SECOND
+    users = EventUsers(lambda: store_at(tmp_path, clock), knows, clock)
+    found = requester(features, user, fresh=asyncio.run(users.read(user)))
+    assert [loaded.items.key(row) for row in found.recent.tolist()] == [other, *stored]
+    expected = loaded.encoder.encode({"history": [[other, *stored]]}, "user").ids
+    slot = features.request_ids["history"]
+    span = slice(slot.start, slot.start + slot.width)
+    assert found.inputs.ids[:, span].tolist() == expected[:, span].tolist()
 
 
 def test_recent_items_replace_the_history(features: RequestFeatures, loaded: LoadedBundle) -> None:
