@@ -119,6 +119,10 @@ class EventFeatures(Section):
         """None of a column that nobody reads; keys that no field reads are text."""
         return self.columns.get(name) or ("text" if name in self.readable else None)
 
+    def also(self, columns: Mapping[str, ColumnType]) -> EventFeatures:
+        """With columns that other bundles read, or have read: they are recorded as these took them."""
+        return self.model_copy(update={"columns": {**columns, **self.columns}})
+
     def of_side(self, side: Side) -> list[FieldConfig]:
         """Counters."""
         return [field for field in self.counters if field.side == side]

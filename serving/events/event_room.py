@@ -49,17 +49,20 @@ class EventRoom:
         self._reader: StreamReader | None = None
         self._recorder: EventRecorder | None = None
         self._keeper: EventKeeper | None = None
+        taken = features if folder else None
         if folder is not None and features is not None:
             def opened() -> EventStore:
                 return EventStore(folder, features, now_micros, was_late=was_late)
 
+            with closing(opened()) as store:
+                taken = features.also(store.columns)
             self._recorder = EventRecorder(opened, now_micros, told=told)
             self._keeper = EventKeeper(opened, features, folder / LOG, now_micros)
             self.users = EventUsers(opened, features, now_micros)
             if stream is not None:
                 self._reader = read_stream(waiting_client(stream), opened, features, serve, told, folder, refuses)
         why = NO_STORE if folder is None else NO_FEATURES
-        self._servicer = EventServicer(serve, features if folder else None, self._recorder, why, who, refuses)
+        self._servicer = EventServicer(serve, taken, self._recorder, why, who, refuses)
         self._bounds = BatchBounds(largest=largest_message(serve), entries=serve.max_events, setting="max_events")
         self._turns, self._who = BatchTurns(), who
 

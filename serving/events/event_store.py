@@ -23,7 +23,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from contracts.features.event_features import EventFeatures
+from contracts.features.event_features import ColumnType, EventFeatures
 from serving.embedded_store.database import keep_pages, lasting_transaction, opened, transaction
 from serving.events.event import Event, Kind, encoded, identity, link
 from serving.events.shown import Shown
@@ -39,6 +39,7 @@ DROP INDEX IF EXISTS shown_of_item;
 CREATE INDEX IF NOT EXISTS shown_to_user ON events (user) WHERE identity IS NOT NULL;
 CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CLICK)};
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS columns (name TEXT PRIMARY KEY, type TEXT NOT NULL);
 """
 MOST_CLICKS = 16  # of one link within a label window: the one known first counts
 
@@ -89,6 +90,9 @@ HAS_MORE = "SELECT 1 FROM events INDEXED BY shown_to_user WHERE user = ? AND ide
 BEFORE_ALL = "SELECT coalesce(min(seq), 1) - 1 FROM events"
 NEXT_KNOWN = "SELECT known FROM events WHERE seq > ? ORDER BY seq LIMIT 1"
 LAST = "SELECT seq, known FROM events ORDER BY seq DESC LIMIT 1"
+KNOWN_COLUMN = (
+    "INSERT INTO columns VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET type = excluded.type "
+    "WHERE type <> excluded.type")
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
@@ -127,6 +131,8 @@ class EventStore:
         with transaction(self.connection):
             self._set_once("since", clock())
             self._set_once("mark", secrets.randbits(63))
+            self.connection.executemany(
+                KNOWN_COLUMN, [(name, features.column_type(name)) for name in features.readable])
 
     @property
     def since(self) -> int:
@@ -137,6 +143,11 @@ class EventStore:
     def mark(self) -> str:
         """Tells this log from every other; a copy of the file has the same."""
         return f"{self.fact('mark'):016x}"
+
+    @property
+    def columns(self) -> dict[str, ColumnType]:
+        """Of the log, that bundles of this folder have read: the one that is served, or one before or after it."""
+        return dict(self.connection.execute("SELECT name, type FROM columns").fetchall())
 
     @property
     def newest(self) -> int:

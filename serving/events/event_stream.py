@@ -114,9 +114,10 @@ class EventStream:
 
     def _record(self, entries: Sequence[Entry]) -> None:
         events, refused, now, hints = list[Event](), list[tuple[Entry, str]](), time.time_ns() // 1000, Hints()
+        features = self._features.also(self._store.columns) if entries else self._features
         for entry in entries:
             try:
-                events.append(self._event(entry, now, hints))
+                events.append(self._event(entry, features, now, hints))
             except RequestError as error:
                 refused.append((entry, short(f"{error.field} {error.problem}", REASON)))
             except (SluiceError, DecodeError, json_format.ParseError, ValueError) as error:
@@ -127,11 +128,11 @@ class EventStream:
         if entries:
             self._acknowledge(entries, refused)
 
-    def _event(self, entry: Entry, now: int, hints: Hints) -> Event:
+    def _event(self, entry: Entry, features: EventFeatures, now: int, hints: Hints) -> Event:
         """Raises SluiceError, DecodeError, ParseError, ValueError where it is none."""
         added = int(entry.id.split(b"-")[0]) * MICROS
         latest = max(now, min(added, now + MOST_BEHIND))
-        return check_event(self._parsed(entry), self._features, self._serve, latest, hints, min(added, now))
+        return check_event(self._parsed(entry), features, self._serve, latest, hints, min(added, now))
 
     def _parsed(self, entry: Entry) -> pb.Event:
         most = self._serve.max_request_kb << 10

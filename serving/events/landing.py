@@ -1,7 +1,8 @@
 """Recorded events -> the log that `sluice features` reads, as `log.path` and `label.clicks.path` name it, in Parquet
 whatever their format (pipelines/reading/landed.py):
 
-    FOLDER/impressions/FIRST-LAST.parquet      event_id, the columns of the log, event and known time
+    FOLDER/impressions/FIRST-LAST.parquet      event_id, the columns of the log that any bundle of the folder has read,
+                                               event and known time
     FOLDER/clicks/FIRST-LAST.parquet           event_id, the columns that join them, event and known time
     FOLDER/conversions/FIRST-LAST.parquet      event_id, user, item, event and known time
 
@@ -68,7 +69,7 @@ def land(
     """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it, or has
     been so in the `pause` seconds before `now`: each worker of a host would make files of its own of the same half
     minute."""
-    done = 0
+    done, features = 0, features.also(store.columns)
     with alone(folder) as mine:
         if not mine or 0 <= now - store.fact(LANDED_AT) < pause * SECOND:
             return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 import grpc
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.stages import Serve
@@ -34,6 +35,23 @@ def test_a_room_with_a_folder_reads_users_and_leaves_a_log(tmp_path: Path) -> No
     assert asyncio.run(room.users.read("u")).recent == ()
     room.close()
     assert (tmp_path / "fresh" / "log").is_dir()
+
+
+def test_columns_that_a_bundle_before_has_read_are_kept_and_landed_after_a_roll_back(tmp_path: Path) -> None:
+    """Those that none has read are refused: they may be misspelt."""
+    older = recorded_features()
+    newer = older.model_copy(update={"columns": {**older.columns, "mood": "text"}})
+    EventRoom(tmp_path, newer, SERVE).close()
+    room = EventRoom(tmp_path, older, SERVE)
+    told = [pb.Event(event_id=name, kind=pb.Event.IMPRESSION, user_id="u", item_id="i", request_id=name, position=1,
+                     bid=0.5, columns={name: pb.Value(text="glad")}) for name in ("mood", "moood")]
+    with InProcessServer(sluice_pb2_grpc.RankingServicer(), also=[room.add_to]) as server, \
+            grpc.insecure_channel(server.target) as channel:
+        found = sluice_pb2_grpc.EventsStub(channel).RecordEvents(pb.RecordEventsRequest(events=told), timeout=20)
+    room.close()
+    assert (found.recorded, [error.field for error in found.errors]) == (1, ["columns[moood]"])
+    [path] = (tmp_path / "log" / "shown").glob("*.parquet")
+    assert pq.read_table(path).column("mood").to_pylist() == ["glad"]
 
 
 class Held(CatalogServicer):

@@ -46,6 +46,20 @@ def test_by_halves_the_first_event_after_a_moment(store: EventStore) -> None:
     assert store.first_after(when[20]) == store.newest
 
 
+def test_it_knows_the_columns_of_all_bundles_by_the_last_of_their_types(tmp_path: Path, clock: SetClock) -> None:
+    older = recorded_features()
+    newer = older.model_copy(update={"columns": {"place": "integer", "mood": "text"}})
+    for features in (older, newer):
+        EventStore(tmp_path, features, clock).close()
+    store = EventStore(tmp_path, newer, clock)
+    keys = dict.fromkeys(("request", "iid"), "text")
+    assert store.columns == {"age": "integer", "price": "number", "new": "flag", **keys, "place": "integer",
+                             "mood": "text"}
+    both = older.also(store.columns)
+    assert {name: both.column_type(name) for name in both.readable} == {**store.columns, "place": "text"}
+    store.close()
+
+
 def test_what_nobody_would_find_again_is_not_taken(store: EventStore, tmp_path: Path) -> None:
     store.record([[shown_event("a", START)]])
     (tmp_path / FILE).unlink()

@@ -99,6 +99,23 @@ def test_json_is_the_same(host: Host, client: redis.Redis) -> None:
     assert host.drained() == ["a"]
 
 
+def test_a_column_that_a_later_bundle_reads_is_kept_once_that_has_been_served(
+    host: Host, client: redis.Redis, tmp_path: Path
+) -> None:
+    def add_with_mood(name: str) -> None:
+        event = click(name)
+        event.columns["mood"].text = "glad"
+        client.xadd(STREAM, {"event": event.SerializeToString()})
+
+    add_with_mood("a")
+    assert host.drained() == []
+    features = recorded_features()
+    EventStore(tmp_path / "fresh", features.model_copy(update={"columns": {"mood": "text"}}), now_micros).close()
+    add_with_mood("b")
+    assert host.drained() == ["b"]
+    assert "glad" in host.store.connection.execute("SELECT columns FROM events").fetchone()[0]
+
+
 def test_the_time_of_an_event_without_one_is_that_of_its_entry(host: Host, client: redis.Redis) -> None:
     client.xadd(STREAM, {"event": click("a").SerializeToString()}, id="1767600000123-0")
     assert host.drained() == ["a"]
