@@ -1,6 +1,7 @@
 """A day's users as they lie in a store: one version, switched as a whole. In a Redis or Valkey:
 
     sluice:users:current            JSON of the Version that is read
+    sluice:users:draft              JSON of the Version that is being written
     sluice:users:NAME:BUCKET        a hash, user -> JSON of a row; BUCKET = CRC-32 of the user modulo `buckets`
 
 Buckets bound what is renamed, expired or freed at once; a user is one HGET. In a folder of the host: see
@@ -21,7 +22,7 @@ from contracts.errors import DataError
 from contracts.features.event_features import NOTHING_TOLD, ToldEvents
 from contracts.shown import short
 
-CURRENT, LOCK = "sluice:users:current", "sluice:users:publishing"
+CURRENT, DRAFT, LOCK = "sluice:users:current", "sluice:users:draft", "sluice:users:publishing"
 FORMAT = 1
 ROWS_OF_A_BUCKET = 1_000
 LARGEST_ROW = 1 << 20  # bytes: ten milliseconds of whoever reads it

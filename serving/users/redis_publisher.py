@@ -1,13 +1,15 @@
 """One version of users into a Redis or Valkey.
 
-Rows are written beside those that are read; they are removed should the writer fail, and expire by themselves should it
-die. Then, in one transaction, the new version becomes the one that is read, and the old one gets `keep` seconds for who
-still reads it.
+Rows are written beside those that are read. They are removed should the writer fail, and by the next one should it die:
+which version is being written, the store says. Without a next one they expire by themselves, a while after the last row
+was written. Then, in one transaction, the new version becomes the one that is read, and the old one gets `keep` seconds
+for who still reads it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 
 import redis
@@ -17,9 +19,10 @@ from redis.exceptions import LockError, LockNotOwnedError, OutOfMemoryError, Red
 from contracts.errors import DataError
 from contracts.shown import short
 from serving.redis_store.address import waiting_client
-from serving.users.published_users import CURRENT, LOCK, Rows, Version, check_order, read_version
+from serving.users.published_users import CURRENT, DRAFT, LOCK, Rows, Version, check_order, read_version
 
-DRAFT_SECONDS = 86_400  # that the rows of a writer that died stay
+DRAFT_SECONDS = 600  # that the rows of a writer that died stay where nobody publishes
+RENEWED_SECONDS = 60.0  # after which a writer says of all its rows that it lives
 LOCK_SECONDS = 60.0
 
 
@@ -29,12 +32,17 @@ def publish(address: str, version: Version, rows: Iterator[Rows], keep: int, old
     client = waiting_client(address)
     try:
         with client.lock(LOCK, timeout=LOCK_SECONDS, blocking=False) as lock:
+            _remove_left(client)
             if not older:
-                check_order(_before(client), version)
+                check_order(_read(client, CURRENT), version)
             with _draft(client, version):
+                renewed = time.monotonic()
                 for some in rows:
                     _write(client, version, some)
                     lock.reacquire()
+                    if time.monotonic() >= renewed + RENEWED_SECONDS:
+                        _renew(client, version)
+                        renewed = time.monotonic()
                 _check(client, version)
             return _switch(client, version, keep, older)
     except LockNotOwnedError:
@@ -52,11 +60,19 @@ def publish(address: str, version: Version, rows: Iterator[Rows], keep: int, old
 @contextlib.contextmanager
 def _draft(client: redis.Redis, version: Version) -> Iterator[None]:
     """What was written of the version is removed where the block fails, so that a full store has room for others."""
+    client.set(DRAFT, version.model_dump_json())
     try:
         yield
     except BaseException:
         _remove(client, version)
         raise
+
+
+def _remove_left(client: redis.Redis) -> None:
+    """What a writer that died has left: its turn is over, so that nobody writes it any more."""
+    left, current = _read(client, DRAFT), _read(client, CURRENT)
+    if left is not None and (current is None or left.name != current.name):
+        _remove(client, left)
 
 
 def _remove(client: redis.Redis, version: Version) -> None:
@@ -78,6 +94,13 @@ def _write(client: redis.Redis, version: Version, rows: Rows) -> None:
         pipe.execute()
 
 
+def _renew(client: redis.Redis, version: Version) -> None:
+    with client.pipeline(transaction=False) as pipe:
+        for key in version.hashes():
+            pipe.expire(key, DRAFT_SECONDS)
+        pipe.execute()
+
+
 def _check(client: redis.Redis, version: Version) -> None:
     """Raises DataError where rows are missing."""
     with client.pipeline(transaction=False) as pipe:
@@ -93,7 +116,10 @@ def _switch(client: redis.Redis, version: Version, keep: int, older: bool) -> st
     """The name of the version before. Where the store does not say whether it has switched, the rows stay: they may be
     read."""
     def switch(pipe: Pipeline) -> Version | None:
-        before = _before(pipe)
+        before, draft = _read(pipe, CURRENT), _read(pipe, DRAFT)
+        if draft != version:
+            raise DataError("another `sluice publish-features` has begun meanwhile, as this run stood still, or the "
+                            "store was emptied; publish again")
         if not older:
             check_order(before, version)
         pipe.multi()
@@ -102,19 +128,21 @@ def _switch(client: redis.Redis, version: Version, keep: int, older: bool) -> st
         for key in before.hashes() if before else ():
             pipe.expire(key, keep)
         pipe.set(CURRENT, version.model_dump_json())
+        pipe.delete(DRAFT)
         return before
 
     try:
         before: Version | None = client.transaction(  # type: ignore[assignment]
-            switch, CURRENT, value_from_callable=True)  # type: ignore[arg-type]
+            switch, CURRENT, DRAFT, value_from_callable=True)  # type: ignore[arg-type]
     except (DataError, OutOfMemoryError):  # then nothing was switched
         _remove(client, version)
         raise
     return before.name if before else None
 
 
-def _before(client: redis.Redis) -> Version | None:
-    told = client.get(CURRENT)
+def _read(client: redis.Redis, name: str) -> Version | None:
+    """The version of that name: CURRENT, DRAFT."""
+    told = client.get(name)
     if told is None:
         return None
     try:

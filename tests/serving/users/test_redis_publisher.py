@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,9 +15,10 @@ import pytest
 from benchmarks.freshness.redis_process import RedisProcess
 from contracts.artifacts import Artifacts
 from contracts.errors import DataError
-from serving.users import user_publisher
+from serving.users import redis_publisher, user_publisher
 from serving.users.published_users import (
     CURRENT,
+    DRAFT,
     LOCK,
     Rows,
     UserRow,
@@ -24,7 +28,7 @@ from serving.users.published_users import (
     read_version,
     write_row,
 )
-from serving.users.redis_publisher import publish
+from serving.users.redis_publisher import DRAFT_SECONDS, publish
 from serving.users.user_publisher import publish_users
 from tests.serving.conftest import Market
 from tests.serving.running_redis import needs_redis
@@ -152,6 +156,62 @@ def test_rows_that_cannot_be_made_leave_nothing(store: RedisProcess) -> None:
     with pytest.raises(KeyboardInterrupt):
         publish(store.address, version("new", 5), broken(), 60)
     assert drafts(store) == []
+
+
+DYING = """
+import os, signal, sys
+from datetime import UTC, datetime
+from serving.users.published_users import Version
+from serving.users.redis_publisher import DRAFT_SECONDS, publish
+
+def rows():
+    yield [(b"u%d" % user, "x") for user in range(50)]
+    os.kill(os.getpid(), signal.SIGKILL)
+
+publish(sys.argv[1], Version(name="dying", buckets=9, rows=100, published=datetime(2026, 1, 5, tzinfo=UTC)), rows(), 60)
+"""
+
+
+def test_the_next_removes_what_one_that_was_killed_has_left(store: RedisProcess) -> None:
+    """Once the dead one's turn is over; what nobody removes expires within minutes."""
+    publish(store.address, version("before", 3), large_rows(3), 60)
+    done = subprocess.run([sys.executable, "-c", DYING, store.address], timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert len(drafts(store)) == 9
+    with store.client() as client:
+        assert all(0 < client.ttl(key) <= DRAFT_SECONDS for key in drafts(store))  # type: ignore[operator]
+        client.delete(LOCK)
+    with pytest.raises(DataError, match="later than"):
+        publish(store.address, version("older", 2, day=4), large_rows(2), 60)
+    assert (current(store).name, drafts(store)) == ("before", [])
+
+
+def test_a_writer_says_that_it_lives_of_all_its_rows(store: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_publisher, "RENEWED_SECONDS", 0.0)
+
+    def slow() -> Iterator[Rows]:
+        yield from large_rows(2)
+        with store.client() as client:
+            for key in drafts(store):
+                client.expire(key, 5)
+            yield [(b"u2", "x")]
+            assert min(client.ttl(key) for key in drafts(store)) > 5  # type: ignore[type-var, operator]
+
+    publish(store.address, version("new", 3), slow(), 60)
+
+
+def test_one_whose_turn_another_has_taken_does_not_switch(store: RedisProcess) -> None:
+    """It stood still after its last row; what it has written the other has removed."""
+    def overtaken() -> Iterator[Rows]:
+        yield from large_rows(2)
+        with store.client() as client:
+            client.set(DRAFT, version("other", 2).model_dump_json())
+
+    with pytest.raises(DataError, match="has begun meanwhile"):
+        publish(store.address, version("new", 2), overtaken(), 60)
+    assert drafts(store) == []
+    with store.client() as client:
+        assert client.get(CURRENT) is None
 
 
 def test_an_older_version_replaces_a_later_one_only_where_it_is_to(store: RedisProcess) -> None:
