@@ -18,6 +18,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import hashlib
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -30,10 +31,12 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from contracts.atomic_write import put_in_place, remove
 from contracts.bundle.bundle import MANIFEST, Manifest, digest, put_verified, read_manifest, remove_abandoned, verify
+from contracts.bundle.file_lock import Held, let_go, take
 from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.errors import BundleError, ChecksumError, ReplacedError
 
 FILE = "delta.json"
+WRITER = ".writer"  # after a destination's name: locked while a delta is applied there
 BLOCK = 64  # bytes
 COMPARED = PIECE = 1 << 26  # bytes at once
 CODEC = "zstd"
@@ -131,7 +134,29 @@ def apply(
     """The bundle on the other side of the delta, made of `base` and put at `destination`, which may be `base`; then a
     `base` that is that bundle already is left as it is. `revert` leads from the new one back. Raises BundleError where
     the delta does not begin at `base`, or leads elsewhere; ReplacedError where `base` is another version than the one
-    that is to be left, or becomes another meanwhile."""
+    that is to be left, or becomes another meanwhile; BundleError at once while another process is at `destination`."""
+    with _alone_at(destination):
+        return _apply(base, folder, destination, revert, leaving)
+
+
+@contextlib.contextmanager
+def _alone_at(destination: Path) -> Iterator[None]:
+    """Of two that begin at one bundle the one that ends first would be lost."""
+    path = destination.with_name(f".{destination.name}{WRITER}")
+    try:
+        lock = take(path, str(os.getpid()))
+    except Held as held:
+        raise BundleError(f"process {held.told or 'that has just begun'} is applying a delta at {destination}; this "
+                          "one has changed nothing: run it again once that has ended") from None
+    except OSError as error:
+        raise BundleError(f"no delta can be applied at {destination}: {error}") from None
+    try:
+        yield
+    finally:
+        let_go(path, lock)
+
+
+def _apply(base: Path, folder: Path, destination: Path, revert: bool, leaving: str | None) -> Manifest:
     manifest, delta = verify(base), read(folder)
     _check_base(base, leaving or manifest.version, manifest)
     begin, end, version = ((delta.after_hash, delta.before_hash, delta.after) if revert

@@ -261,6 +261,51 @@ def test_a_folder_that_is_no_bundle_is_not_replaced(two: tuple[Path, Path], tmp_
     assert contents(tmp_path / "home") == {"letters": b"mine"}
 
 
+def test_of_two_at_one_place_the_second_is_refused_and_nothing_is_lost(
+    two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though both begin at the bundle that is there; once the first has ended, what is told is where the chain is."""
+    third, put, refused = published(tmp_path, 3, changed=70), delta.put_verified, list[str]()
+    for name, other in (("next", two[1]), ("elsewhere", third)):
+        delta.make(two[0], other, tmp_path / name)
+    served = Path(shutil.copytree(two[0], tmp_path / "served"))
+
+    def meanwhile(staging: Path, destination: Path) -> bundle.Manifest:
+        with pytest.raises(BundleError) as error:
+            delta.apply(served, tmp_path / "elsewhere", served)
+        refused.append(str(error.value))
+        delta.apply(served, tmp_path / "elsewhere", tmp_path / "another place")
+        return put(staging, destination)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(delta, "put_verified", lambda *where: put(*where) if where[1] != served else meanwhile(*where))
+        delta.apply(served, tmp_path / "next", served)
+    assert [f"process {os.getpid()} is applying a delta at {served};" in one for one in refused] == [True]
+    assert (contents(served), contents(tmp_path / "another place")) == (contents(two[1]), contents(third))
+    with pytest.raises(BundleError, match="the chain is broken"):
+        delta.apply(served, tmp_path / "elsewhere", served)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+DIES = """
+    import os, signal, sys
+    from pathlib import Path
+    from contracts.bundle import delta
+    served, folder = (Path(word) for word in sys.argv[1:])
+    delta.put_verified = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    delta.apply(served, folder, served)
+"""
+
+
+def test_one_that_was_killed_holds_up_nobody(two: tuple[Path, Path], tmp_path: Path) -> None:
+    delta.make(*two, tmp_path / "delta")
+    served = Path(shutil.copytree(two[0], tmp_path / "served"))
+    words = [sys.executable, "-c", textwrap.dedent(DIES), str(served), str(tmp_path / "delta")]
+    assert subprocess.run(words, cwd=ROOT).returncode == -signal.SIGKILL
+    delta.apply(served, tmp_path / "delta", served)
+    assert contents(served) == contents(two[1])
+
+
 FULL = """
     import shutil, sys
     from pathlib import Path

@@ -86,13 +86,17 @@ def test_a_delta_that_was_not_the_last_one_is_not_watched(applied: AppliedDelta,
         applied_delta.versions(applied)
 
 
+def publish_next(applied: AppliedDelta, place: Path) -> bundle.Manifest:
+    build = applied.folder.parent / "build-next"
+    build.mkdir()
+    (build / "weights").write_bytes(b"next")
+    return bundle.publish(build, place, "shop")
+
+
 def apply_next(applied: AppliedDelta, made_at: Path) -> str:
     """The next hour's delta; the version that it made."""
     folder = applied.folder.parent
-    build = folder / "build-next"
-    build.mkdir()
-    (build / "weights").write_bytes(b"next")
-    made = bundle.publish(build, folder / "next", "shop")
+    made = publish_next(applied, folder / "next")
     delta.make(applied.folder, folder / "next", made_at)
     delta.apply(applied.folder, made_at, applied.folder)
     return made.version
@@ -105,7 +109,7 @@ def test_what_was_not_judged_is_not_taken_back(applied: AppliedDelta, judged: st
 
 
 def test_nor_is_what_comes_while_it_is_taken_back(
-    tmp_path: Path, applied: AppliedDelta, judged: str, monkeypatch: pytest.MonkeyPatch
+    applied: AppliedDelta, judged: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later: list[str] = []
     real = shutil.copyfile
@@ -114,7 +118,7 @@ def test_nor_is_what_comes_while_it_is_taken_back(
         real(source, target)
         if source.name == MANIFEST:  # the last of them
             monkeypatch.undo()
-            later.append(apply_next(applied, tmp_path / "other"))
+            later.append(publish_next(applied, applied.folder).version)
 
     monkeypatch.setattr(shutil, "copyfile", copied)
     assert applied_delta.revert(applied, judged) == RollbackResult(rolled_back=False, champion=later[0])
