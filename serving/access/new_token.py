@@ -34,15 +34,24 @@ def write(made: str, file: Path) -> None:
 
 
 def entry(made: str, name: str, roles: Sequence[str], expires: datetime | None) -> str:
-    """TOML; of the token its hash alone. Raises ConfigError for a role that there is not, and for a name that an access
-    file does not take."""
+    """TOML; of the token its hash alone. Raises ConfigError for a role that there is not, and for a name or an end that
+    an access file does not take."""
     _check(name)
     wrong = next((role for role in roles if role not in set(Role)), None)
     if wrong is not None:
         raise ConfigError(f"there is no role {wrong!r}; there are {', '.join(Role)}")
     lines = ["[[tokens]]", f"name = {_in_ascii(name)}",
              f'sha256 = "{hashlib.sha256(made.encode()).hexdigest()}"', f"roles = {json.dumps(list(roles))}"]
-    return "\n".join(lines + ([f"expires = {expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"] if expires else [])) + "\n"
+    return "\n".join(lines + ([f"expires = {_in_utc(expires)}"] if expires else [])) + "\n"
+
+
+def _in_utc(expires: datetime) -> str:
+    try:
+        moment = expires.astimezone(UTC)
+    except OverflowError:
+        raise ConfigError(f"the token's end {expires.isoformat()} lies in no year of UTC; give an earlier or a later "
+                          "one") from None
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")  # strftime writes years of less than 4 digits
 
 
 def _in_ascii(name: str) -> str:

@@ -69,6 +69,9 @@ def _within(value: ContextValue | None, bounds: tuple[float, float]) -> bool:
 
 
 def _text(value: ContextValue | None) -> str | None:
+    """None of what no column of filters holds."""
+    if isinstance(value, float) and value.is_integer():
+        return as_text(int(value))
     return None if value is None or isinstance(value, tuple | float) else as_text(value)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from contracts.config.section import instant
 from contracts.errors import ConfigError
 from serving.access.access_file import read
 from serving.access.callers import Callers
@@ -41,6 +42,18 @@ def test_a_token_is_its_owners_alone_and_no_file_is_overwritten(tmp_path: Path) 
     with pytest.raises(ConfigError, match="new file"):
         write("other", tmp_path / "token")
     assert (tmp_path / "token").read_text() == "made\n"
+
+
+@pytest.mark.parametrize("told", ["0027-06-30", "0999-12-31T23:59:59", "9999-12-31", "2100-01-01T00:00:00+05:30"])
+def test_any_year_of_an_end_is_read_as_that_year(tmp_path: Path, told: str) -> None:
+    (tmp_path / "access.toml").write_text(entry(make(), "shop", ["ranking"], instant(told)))
+    assert read(tmp_path / "access.toml").tokens[0].expires == instant(told)
+
+
+@pytest.mark.parametrize("told", ["0001-01-01T00:00:00+05:00", "9999-12-31T23:59:59-05:00"])
+def test_an_end_that_is_no_year_of_utc_is_refused(told: str) -> None:
+    with pytest.raises(ConfigError, match="lies in no year of UTC"):
+        entry(make(), "shop", ["ranking"], instant(told))
 
 
 def test_tokens_differ_and_roles_exist() -> None:

@@ -104,6 +104,14 @@ def test_filters_ask_the_description(made: GivenItems, described: dict[str, Any]
         assert made.admitted(asked(filters={**mine, **wrong})).tolist() == [False]
 
 
+@pytest.mark.parametrize("price", [3, 3.0])
+def test_a_whole_number_is_filtered_by_as_such_however_it_is_sent(loaded: LoadedBundle, price: float) -> None:
+    given = ItemDescriber(loaded).rows(["new"], {"new": {"price": price}})[1]
+    assert given is not None
+    assert given.admitted(asked(filters={"price": ("3",)})).tolist() == [True]
+    assert given.admitted(asked(excluded={"price": ("3",)})).tolist() == [False]
+
+
 def test_so_do_exclusions_and_ranges(made: GivenItems, described: dict[str, Any]) -> None:
     assert made.admitted(asked(excluded={"category": ("x",)}, ranges={"bid": (1.5, 2.0)})).tolist() == [True]
     assert made.admitted(asked(excluded={"category": (described["category"],)})).tolist() == [False]
