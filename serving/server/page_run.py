@@ -59,17 +59,18 @@ class PageRun:
         return PageAnswer(self._page.names, self._done)
 
     def salvage(self) -> PageAnswer:
-        """The slates that are done; of the one under way what is there now, and fallbacks for those behind it, to whom
-        described items that are not read yet are unknown. Raises DeadlineExpired where the first slate needs them."""
-        done = list(self._done)
+        """The slates that are done; of the one under way what is there now, and fallbacks for those behind it. To a
+        slate whose described items are not read yet they are unknown. Raises DeadlineExpired where each needs such."""
+        done, unread = list(self._done), list[DeadlineExpired]()
         for number in range(len(done), len(self._page.queries)):
             run = self._runs[number] if number < len(self._runs) else self._next(number, done)
             try:
                 done.append(run.salvage())
-            except DeadlineExpired:
-                if not done:
-                    raise
+            except DeadlineExpired as error:
+                unread.append(error)
                 done.append(self._next(number, done, read=False).salvage())
+        if len(unread) == len(done):
+            raise unread[0]
         return PageAnswer(self._page.names, done)
 
     def _next(self, number: int, done: list[RankAnswer], read: bool = True) -> RequestRun:

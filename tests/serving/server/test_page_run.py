@@ -53,13 +53,20 @@ def test_a_page_of_lists_does_not_need_the_time_of_a_search(loaded: LoadedBundle
     assert begin(funnel, page(top=ASKED, side=ASKED)).least >= 10.0
 
 
-def test_slates_that_are_done_are_kept_where_described_items_of_the_next_are_not_read_in_time(funnel: Funnel) -> None:
-    described = replace(ASKED, candidates=("i05", "new"), features={"new": {"category": "music"}}, bids={"new": 1.0})
-    run = begin(funnel, page(top=replace(ASKED, candidates=("i01", "i02")), side=described))
-    with pytest.raises(DeadlineExpired):
-        begin(funnel, page(top=described, side=ASKED)).salvage()
-    slates = items(run.salvage())
-    assert [set(slate) for slate in slates] == [{"i01", "i02"}, {"i05"}]
+@pytest.mark.parametrize("candidates", [("i05", "new"), ("new",)])
+def test_a_slate_whose_described_items_are_not_read_in_time_costs_the_others_nothing(
+    funnel: Funnel, candidates: tuple[str, ...]
+) -> None:
+    """Whichever it is: to it they are unknown. Where all slates need such items, there is no answer."""
+    described = replace(ASKED, candidates=candidates, features={"new": {"category": "music"}}, bids={"new": 1.0})
+    listed, known = replace(ASKED, candidates=("i01", "i02")), set(candidates) - {"new"}
+    for asked, found in ((page(top=listed, side=described), [{"i01", "i02"}, known]),
+                         (page(top=described, side=listed), [known, {"i01", "i02"}])):
+        answer = begin(funnel, asked).salvage()
+        assert [set(slate) for slate in items(answer)] == found
+        assert all(slate.degraded for slate in answer.slates)
+    with pytest.raises(DeadlineExpired, match="described items"):
+        begin(funnel, page(top=described, side=described)).salvage()
 
 
 def test_slates_that_ask_for_the_same_share_one_ranking(funnel: Funnel) -> None:
