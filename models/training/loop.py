@@ -90,7 +90,7 @@ class Loop:
         """Trains until the epochs are over or patience ends, and leaves the weights of the best epoch, on the CPU.
 
         Without a parameter to train there is one epoch, which only evaluates. `kept` is where the run is taken up from
-        and written to. Raises SluiceError after a SIGTERM, when all is written.
+        and written to. Raises SluiceError after a SIGTERM, when all is written, and where losses are not finite.
         """
         train.hold()
         validation.hold()
@@ -121,6 +121,8 @@ class Loop:
             if on_epoch:
                 on_epoch(entry)
             best.offer(self._score(entry), epoch)
+            if not best.epoch:
+                raise SluiceError(self._no_score(entry, validation))
             verdict = self.patience.after(self._score(entry), entry.validation_loss)
             if verdict == "stop":
                 break
@@ -199,10 +201,21 @@ class Loop:
     def _require_finite(self, total: Tensor | float, batch: int, epoch: int) -> None:
         if not np.isfinite(float(total)):
             raise SluiceError(
-                f"the loss is {float(total)} at batch {batch} of epoch {epoch}; lower train.learning_rate "
-                f"({self.settings.learning_rate:g}) or train.clip_norm ({self.settings.clip_norm:g}), and look for "
-                "extreme values in the numeric fields"
+                f"the loss is {float(total)} at batch {batch} of epoch {epoch}; {self._calmer}, and look for extreme "
+                "values in the numeric fields"
             )
+
+    def _no_score(self, entry: EpochFigures, validation: ExampleSet) -> str:
+        """Of epochs of which none is the best, as their losses are no numbers; such an epoch after a better one is only
+        no better."""
+        return (f"{validation.folder}: the validation loss is {entry.validation_loss} after epoch {entry.epoch}, whose "
+                f"training loss is {entry.train_loss:.4g}; look for values in the numeric fields of this window that "
+                f"are far beyond those of the training window, or {self._calmer}")
+
+    @property
+    def _calmer(self) -> str:
+        s = self.settings
+        return f"lower train.learning_rate ({s.learning_rate:g}) or train.clip_norm ({s.clip_norm:g})"
 
     def _keep(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
         if self.wish:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from contracts.config.training import Train
 from contracts.errors import SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import EpochFigures
+from models.examples.batches import Batch, ExampleSet
 from models.layers.losses import ClickLoss
 from models.layers.position_bias import PositionBias
 from models.networks import registry
@@ -35,6 +38,34 @@ def test_an_epoch_of_fewer_batches_than_are_looked_at_together_is_looked_at_in_i
     loop.checked = 1000
     with pytest.raises(SluiceError, match=r"the loss is nan at batch \d+ of epoch 1; lower"):
         loop.run(item_world.train, item_world.validation, None, None)
+
+
+@pytest.mark.parametrize("monitor", ["auc", "log_loss"])
+def test_a_first_epoch_whose_validation_is_not_finite_says_where_and_what_to_do(
+    item_world: Any, spec: FeatureSpec, settings: Train, monitor: str
+) -> None:
+    """A number of the validation window that is beyond float32, beside a training window without one."""
+    whole = next(item_world.validation.batches(item_world.validation.rows))
+    numbers = whole.candidate.dense.clone()
+    numbers[7] = float("inf")
+    validation = Held(item_world.validation.folder, spec, whole._replace(
+        candidate=whole.candidate._replace(dense=numbers)))
+    wanted = settings.model_copy(update={"monitor": monitor, "epochs": 2})
+    network = registry.build("dnn", spec, wanted)
+    said = rf"{validation.folder}: the validation loss is nan after epoch 1, .*numeric"
+    with pytest.raises(SluiceError, match=said):
+        fitting.fit(network, item_world.train, validation, wanted, seed=0)
+
+
+class Held(ExampleSet):
+    """One batch."""
+
+    def __init__(self, folder: Path, spec: FeatureSpec, whole: Batch) -> None:
+        super().__init__(folder, spec)
+        self.whole = whole
+
+    def batches(self, *_: object, **__: object) -> Iterator[Batch]:
+        yield self.whole
 
 
 def test_patience_ends_a_run_that_no_longer_improves(item_world: Any, spec: FeatureSpec, settings: Train) -> None:
