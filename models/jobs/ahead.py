@@ -13,6 +13,7 @@ from models.jobs import lightgbm_baseline, retrieval_training
 from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import unlike_models
 from models.jobs.ranker_training import train_ranker
+from models.jobs.resume import forget_other_runs
 from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import open_task
 from models.layers.embedding import item_slot
@@ -38,6 +39,7 @@ def make_ahead(
 ) -> None:
     """Makes these of `names_ahead`, each as `train_models` with the same arguments would. Raises as it does."""
     with open_task(config, out, seed=seed, on_progress=on_progress, parent=parent) as task:
+        forget_other_runs(task)
         for name in names:
             if name == retrieval_training.TOWER:
                 train_retrieval(task)

@@ -103,6 +103,25 @@ def clear_runs(task: TrainingTask, name: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def forget_other_runs(task: TrainingTask, channels: bool = False) -> None:
+    """What a run that begins anew does first, or its resumption would be refused for what an older run has left of a
+    model that this one had not come to. Checkpoints of this very run stay: another process may be at them. `channels`:
+    those of channels go as well, which one process alone trains."""
+    if not task.resume:
+        data_parallel.by_first(lambda: _forget(task, channels and not data_parallel.restarted()))
+
+
+def _forget(task: TrainingTask, channels: bool) -> None:
+    pattern = f"*/{CHECKPOINTS}*"
+    left = [*task.out.channel("").glob(pattern)] if channels else []
+    for folder in task.out.model("").glob(pattern):
+        known = identity(task, folder.parent.name) | {"member": folder.name[len(CHECKPOINTS) + 1:] or "0"}
+        if any(folder.glob("[0-9]*")) and not RunCheckpoint(folder, 0.0, known).fits():
+            left.append(folder)
+    for folder in left:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def finished(task: TrainingTask, name: str, kind: type[Kind]) -> Kind | None:
     """The summary of an equal earlier run that came to its end, as the first process finds it; None with `force`."""
     return data_parallel.summary_by_first(lambda: _finished(task, name, kind), kind)

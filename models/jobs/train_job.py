@@ -26,6 +26,7 @@ from models.jobs.channel_training import check_channels, train_channels
 from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker, unlike_models
 from models.jobs.ranker_training import train_ranker
+from models.jobs.resume import forget_other_runs
 from models.jobs.retrieval_training import train_retrieval
 from models.jobs.training_task import TrainingTask, open_task
 from models.layers.embedding import item_slot
@@ -49,6 +50,7 @@ def train_models(
     world = data_parallel.join(data_parallel.resolve_device(config.train.device))
     with open_task(config, out, seed=seed, on_progress=on_progress, force=force, parent=parent, resume=resume,
                    silent=world.rank > 0) as task:
+        forget_other_runs(task, channels=True)
         found = _train_all(task)
     found = found.model_copy(update={"seconds": time.perf_counter() - begin})
     data_parallel.by_first(lambda: summary.write(out.out / "models", found))

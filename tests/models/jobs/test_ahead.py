@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from contracts.artifacts import WEIGHTS
 from contracts.summaries.train import TrainSummary
+from models.distributed.run_checkpoint import Progress, State
+from models.distributed.world import ALONE
 from models.jobs.ahead import make_ahead, names_ahead
+from models.jobs.resume import kept_run
 from models.jobs.train_job import train_models
 
 
@@ -46,3 +51,15 @@ def test_what_takes_long_comes_first(make_task) -> None:
     task = make_task(models=["popularity", "dnn", "final_mlp", "dcn_v2", "logistic_regression"])
     names = names_ahead(task.config, task.out)
     assert names == ["final_mlp", "dcn_v2", "two_tower", "dnn", "logistic_regression", "popularity"]
+
+
+@pytest.mark.parametrize("begin", [lambda *run: make_ahead(*run, []), lambda *run: train_models(*run)])
+def test_a_run_begins_without_what_another_was_stopped_in(make_task, begin: Callable[..., object]) -> None:
+    """Its own resumption would be refused for it."""
+    older, newer = (make_task(models=["logistic_regression"], dropout=dropout, checkpoint_minutes=1.0)
+                    for dropout in (0.1, 0.4))
+    kept = kept_run(older, "din")
+    assert kept is not None
+    kept.write(Progress(batch=3), State({}, {}), ALONE)
+    begin(newer.config, newer.out)
+    assert not kept.folder.exists()

@@ -14,7 +14,15 @@ from contracts.summaries.summary import FILE
 from contracts.summaries.train import LightgbmSummary
 from models.distributed.run_checkpoint import Progress, RunCheckpoint, State
 from models.distributed.world import ALONE
-from models.jobs.resume import clear_runs, digest, finished, kept_run, take_summary_away
+from models.jobs.resume import (
+    clear_runs,
+    digest,
+    finished,
+    forget_other_runs,
+    kept_alone,
+    kept_run,
+    take_summary_away,
+)
 
 
 def kept(task, name: str = "lightgbm") -> LightgbmSummary:
@@ -110,6 +118,26 @@ def test_a_checkpoint_of_another_run_is_refused_with_what_differs(make_task, cha
     again = replace(task, resume=True, seed=change.get("seed", task.seed))
     with pytest.raises(ConfigError, match=f"differs in {said}.*without --resume"):
         run_of(again).latest(Progress)
+
+
+def test_a_run_that_begins_anew_leaves_no_checkpoint_of_an_older_one_for_its_resumption_to_meet(make_task) -> None:
+    """Be it of a model that it has not come to when it is stopped; what is of the same run stays."""
+    older, newer = (make_task(checkpoint_minutes=1.0, dropout=dropout) for dropout in (0.1, 0.4))
+    for name, member, task in (("dnn", 0, older), ("dnn", 1, older), ("din", 0, newer), ("two_tower", 0, older)):
+        kept_run(task, name, member).write(Progress(batch=3), State({}, {}), ALONE)  # type: ignore[union-attr]
+    channel = kept_alone(older, older.out.channel("sasrec"), {"rounds": "2"})
+    assert channel is not None
+    channel.write(Progress(), State({}, {}), ALONE)
+    forget_other_runs(replace(newer, resume=True))
+    forget_other_runs(newer, channels=True)
+    again = replace(newer, resume=True)
+    reached = [kept_run(again, *of).latest(Progress)  # type: ignore[union-attr]
+               for of in (("dnn", 0), ("dnn", 1), ("two_tower", 0))]
+    assert reached == [None] * 3
+    assert kept_run(again, "din").latest(Progress).batch == 3  # type: ignore[union-attr]
+    other = kept_alone(again, again.out.channel("sasrec"), {"rounds": "3"})
+    assert other is not None
+    assert other.latest(Progress) is None
 
 
 def test_more_time_between_checkpoints_is_the_same_run(make_task) -> None:
