@@ -174,7 +174,8 @@ def representation(
     torch.manual_seed(seed)
     network = registry.build(NETWORK, made, config.train)
     fitting.fit(network, examples["train"], examples["validation"], config.train, seed, positions=made.positions,
-                on_batch=batch_counter(report, f"network, crosses as {kind}", config.train.epochs), kept=kept)
+                on_batch=batch_counter(report, f"network, crosses as {kind}", config.train.epochs), kept=kept,
+                negative_rate=config.features.negative_rate)
     weights = sum(parameter.numel() for parameter in network.parameters())
     logits = fitting.predict(network, examples["test"])
     return RepresentationFigures(auc=auc(examples["test"].column(LABEL), logits), weights=weights)

@@ -76,5 +76,6 @@ def _logits(task: TrainingTask, what: str) -> np.ndarray:
     network = registry.build(JUDGE, task.spec, settings)
     pair_weights.load_into(network, task.spec, task.out.pair_rates)
     fitting.fit(network, task.examples("train"), task.early_stopping(), settings, task.seed,
-                positions=task.spec.positions, on_batch=batch_counter(task.on_progress, what, settings.epochs))
+                positions=task.spec.positions, on_batch=batch_counter(task.on_progress, what, settings.epochs),
+                negative_rate=task.config.features.negative_rate)
     return fitting.predict(network, task.examples("validation"))

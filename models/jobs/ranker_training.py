@@ -104,7 +104,7 @@ def _fit_one(
         network, task.examples("train", fresh), task.early_stopping(fresh), settings, seed,
         positions=task.spec.positions, start=carried, on_epoch=None if number else log_epochs(run),
         on_batch=batch_counter(task.on_progress, folder_name, settings.epochs),
-        kept=kept_run(task, folder_name, number),
+        kept=kept_run(task, folder_name, number), negative_rate=task.config.features.negative_rate,
     )
     return FittedModel(folder_name, network, fit, carried.figures)
 

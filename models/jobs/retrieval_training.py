@@ -114,7 +114,7 @@ def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRank
         pre_ranker, towers, task.examples("train"), task.early_stopping(), settings, task.seed,
         positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.tower_epochs),
-        kept=kept_run(task, PRE_RANKER),
+        kept=kept_run(task, PRE_RANKER), negative_rate=task.config.features.negative_rate,
     )
     data_parallel.by_first(lambda: _save(task, PRE_RANKER, pre_ranker, run))
     return FittedModel(PRE_RANKER, pre_ranker.eval(), fit, carried.figures)

@@ -56,5 +56,6 @@ def downstream(
     pair_weights.load_into(network, spec, folder)
     train, test = (ExampleSet(out.examples(window), spec) for window in ("train", "test"))
     validation = ValidationHalf(out.examples("validation"), spec, 0)
-    fitting.fit(network, train, validation, config.train, seed, positions=spec.positions)
+    fitting.fit(network, train, validation, config.train, seed, positions=spec.positions,
+                negative_rate=config.features.negative_rate)
     return fitting.predict(network, test)

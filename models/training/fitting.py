@@ -37,13 +37,14 @@ Start = Callable[[nn.Module], object]  # gives a prepared network weights to sta
 def fit(
     network: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int, *, positions: int = 0,
     start: Start | None = None, on_epoch: OnEpoch | None = None, on_batch: OnBatch | None = None,
-    kept: RunCheckpoint | None = None,
+    kept: RunCheckpoint | None = None, negative_rate: float = 1.0,
 ) -> FitResult:
     """Trains a ranker on log loss and leaves the weights of its best epoch in it, on the CPU, in evaluation mode.
 
     Popularity, unknown ids and batch normalisation come in here, by the settings; the last is folded away at the end,
     and validation says how much popularity counts beside what was learned.
-    `on_batch(done, all)` counts the batches of the epoch. Raises SluiceError when the loss is not finite.
+    `on_batch(done, all)` counts the batches of the epoch; `negative_rate` is the share of the negatives that `train`
+    has, and `validation` has all of, among which its loss is. Raises SluiceError when the loss is not finite.
     """
     trained = any(parameter.requires_grad for parameter in network.parameters())
     bias = PositionBias(positions if trained else 0)
@@ -59,7 +60,7 @@ def fit(
     loss = ClickLoss(network, bias, settings.label_smoothing)
     half = half_precision(settings, data_parallel.resolve_device(settings.device), settings.batch_rows(train.rows))
     loop = Loop(loss, [network, bias], settings, seed, settings.epochs, schedule=settings.schedule,
-                change=change, half=half)
+                change=change, half=half, negative_rate=negative_rate)
     deep = batch_norm.hidden_units(network)
     tables = [module for module in network.modules() if isinstance(module, FusedEmbedding)]
     products = not deep and any(table.weight.shape[1] > 1 for table in tables)
@@ -92,14 +93,15 @@ def fit_towers(
 def fit_pre_ranker(
     pre_ranker: nn.Module, two_tower: nn.Module, train: ExampleSet, validation: ExampleSet, settings: Train, seed: int,
     *, positions: int = 0, start: Start | None = None, on_epoch: OnEpoch | None = None,
-    on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None,
+    on_batch: OnBatch | None = None, kept: RunCheckpoint | None = None, negative_rate: float = 1.0,
 ) -> FitResult:
-    """As `fit_towers`, for the pre-ranker on frozen tower vectors and log loss."""
+    """As `fit_towers`, for the pre-ranker on frozen tower vectors and log loss; `negative_rate` as in `fit`."""
     bias = PositionBias(positions)
     _prepare(pre_ranker, train, bias)
     if start:
         start(pre_ranker)
-    loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.tower_epochs)
+    loop = Loop(PreRankLoss(pre_ranker, two_tower, bias), [pre_ranker, bias], settings, seed, settings.tower_epochs,
+                negative_rate=negative_rate)
     return loop.run(train, validation, on_epoch, on_batch, bias, kept)
 
 

@@ -55,14 +55,17 @@ class Loop:
     """`trained` are the modules whose parameters move, by models/optimisation/optimisers.py.
 
     `change` is applied to training batches alone. Without plateaus, which only a run of epochs can see, `schedule` is
-    "linear" or "constant". `half` is bf16, by default what `settings.precision` names.
+    "linear" or "constant". `half` is bf16, by default what `settings.precision` names. `negative_rate`: share of the
+    negatives in training, of which validation has all.
     """
 
     def __init__(
         self, loss: nn.Module, trained: list[nn.Module], settings: Train, seed: int, epochs: int, *,
         schedule: Schedule | None = None, change: Change | None = None, half: bool | None = None,
+        negative_rate: float = 1.0,
     ) -> None:
         self.settings, self.seed, self.epochs, self.change = settings, seed, epochs, change
+        self.negative_rate = negative_rate
         self.half = settings.precision == "bf16" if half is None else half
         self.schedule: Schedule = schedule or ("constant" if settings.schedule == "constant" else "linear")
         self.patience = Patience(self.schedule, settings.patience)
@@ -144,7 +147,7 @@ class Loop:
     ) -> Progress:
         """The end of the epoch; where nothing is trained, with the loss of the window as the network stands."""
         if not self.parameters:
-            return now.model_copy(update={"total": self._evaluate(train).loss, "count": 1.0})
+            return now.model_copy(update={"total": self._evaluate(train, 1.0).loss, "count": 1.0})
         return self._epoch(train, now, on_batch, kept, weights)
 
     def _keep_after_validation(self, kept: RunCheckpoint, reached: Progress, weights: Mapping[str, Tensor]) -> None:
@@ -155,14 +158,14 @@ class Loop:
     def _figures(self, epoch: int, train_loss: float, validation: ExampleSet, start: float) -> EpochFigures:
         if self.world.size > 1:
             data_parallel.average_buffers(self.loss.buffers(), self.world.size)
-        found = self._evaluate(validation)
+        found = self._evaluate(validation, self.negative_rate)
         return EpochFigures(
             epoch=epoch, train_loss=train_loss, validation_loss=found.loss, validation_auc=found.auc,
             validation_gauc=found.gauc, learning_rate=self.optimisers.learning_rate,
             seconds=time.perf_counter() - start)
 
-    def _evaluate(self, examples: ExampleSet) -> Validated:
-        return evaluated(self.loss, examples, self.settings.monitor, self.world, self.device)
+    def _evaluate(self, examples: ExampleSet, negative_rate: float) -> Validated:
+        return evaluated(self.loss, examples, self.settings.monitor, self.world, self.device, negative_rate)
 
     def _score(self, entry: EpochFigures) -> float:
         found = Validated(entry.validation_loss, entry.validation_auc, entry.validation_gauc)

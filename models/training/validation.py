@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -28,14 +29,18 @@ def loss_of(loss: nn.Module, batch: Batch, half: bool) -> tuple[Tensor, int]:
 @torch.no_grad()
 def evaluated(
     loss: nn.Module, examples: ExampleSet, monitor: Monitor, world: World, device: torch.device,
+    negative_rate: float = 1.0,
 ) -> Validated:
-    """The same in every process, in float32, as scores are served; AUC and GAUC where clicks are what is learned."""
+    """The same in every process, in float32, as scores are served; AUC and GAUC where clicks are what is learned.
+
+    `negative_rate`: share of the negatives that training kept and `examples` have all of; the loss is of probabilities
+    among all."""
     loss.eval()
     total, count = torch.zeros((), dtype=torch.float64, device=device), 0.0
     seen: list[tuple[Tensor, Tensor, Tensor]] = []
     size = ON_CPU if device.type == "cpu" and isinstance(loss, ClickLoss) else BATCH
     for batch, mine in _dealt(examples.batches(size), world):
-        value, terms = loss_of(loss, batch.pinned(device).to(device), half=False)
+        value, terms = loss_of(loss, _among_all(batch, negative_rate).pinned(device).to(device), half=False)
         if not mine:
             continue
         total, count = total + value, count + terms
@@ -49,6 +54,14 @@ def evaluated(
     parts = zip(*data_parallel.gathered(arrays, world), strict=True)
     labels, logits, users = (np.concatenate(part) for part in parts)
     return validated(mean, labels, logits, users, monitor)
+
+
+def _among_all(batch: Batch, negative_rate: float) -> Batch:
+    """For a network that learned with a share of the negatives: its log odds are too high by -ln of the share."""
+    if negative_rate == 1.0:
+        return batch
+    thinned = torch.full_like(batch.label, -math.log(negative_rate))
+    return batch._replace(log_draws=thinned if batch.log_draws is None else batch.log_draws + thinned)
 
 
 def _dealt(batches: Iterator[Batch], world: World) -> Iterator[tuple[Batch, bool]]:

@@ -97,7 +97,7 @@ def _judge(task: TuningTask, searched: Study, text: str, died: list[int]) -> Tun
     unseen = objective.half(task.out, task.spec, 1)
     ours, theirs = (load_array(objective.logits_file(task.folder, task.study, trial.number))
                     for trial in (winner, configured))
-    gained = gain(unseen, ours, theirs, train.monitor, task.seed)
+    gained = gain(unseen, ours, theirs, train.monitor, task.seed, task.config.features.negative_rate)
     adopted = gained.value > gained.standard_error
     best, before = figures(winner, task), figures(configured, task)
     settings = {name: value for name, value in best.settings.items() if value != getattr(train, name)}

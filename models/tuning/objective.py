@@ -104,7 +104,8 @@ class Objective:
         watch = _Watch(trial, task)
         fit = fitting.fit(
             network, self._train, self._stopping, settings, task.seed, positions=task.spec.positions,
-            on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time())
+            on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time(),
+            negative_rate=task.config.features.negative_rate)
         leader = best(trial.study)
         if CONFIGURED in trial.user_attrs or leader is None or watch.best >= (leader.value or 0.0):
             shown = fitting.predict(network, self._unseen) + position_logit(self._unseen, fit.position_bias)

@@ -27,7 +27,7 @@ DATA_BASE, LOCK, ASKING = "study.db", ".lock", ".asking"
 CONFIGURED, ERROR, TRACKED = "configured", "error", "tracked"  # attributes of trials, and of the study
 SEEN = ("train", "validation")  # the windows that a search reads
 LOCKED_SECONDS = 120  # that one process waits for another to write
-LAYOUT = 2  # of what is kept beside the study; one of another layout is not gone on with
+LAYOUT = 3  # of what is kept beside the study; one of another layout is not gone on with
 STARTUP, WARMUP = 4, 1  # trials that nothing prunes; epochs of every other
 
 

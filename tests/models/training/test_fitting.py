@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ from sklearn.linear_model import LogisticRegression
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import FeatureSpec
+from models.evaluation import calibration
+from models.evaluation.metrics import log_loss
+from models.examples.batches import ExampleSet
 from models.networks import registry
 from models.training import fitting
 
@@ -55,6 +59,23 @@ def test_the_prior_on_values_is_gaussian_whatever_is_behind_them(
     found, wanted = fitting.predict(network, item_world.train), ridge.decision_function(table)
     assert np.corrcoef(found, wanted)[0, 1] > 0.95
     assert np.std(found) == pytest.approx(np.std(wanted), rel=0.15)
+
+
+def test_with_a_share_of_the_negatives_training_stops_by_the_loss_among_all_of_them(
+    spec: FeatureSpec, settings: Train, columns: Any, write: Any, tmp_path: Path
+) -> None:
+    drawn, random = columns(spec, 20_000, 0), np.random.default_rng(1)
+    drawn["_label"] = (random.random(20_000) < 0.1).astype(np.float64)
+    kept = (drawn["_label"] > 0) | (random.random(20_000) < 0.1)
+    thinned, whole = (ExampleSet(write(tmp_path / name, {key: part[rows] for key, part in drawn.items()}), spec)
+                      for name, rows in (("thinned", kept), ("whole", slice(None))))
+    wanted = settings.model_copy(update={"monitor": "log_loss", "item_prior": False})
+    network = registry.build("dnn", spec, wanted)
+    found = fitting.fit(network, thinned, whole, wanted, seed=0, negative_rate=0.1)
+    logits, labels = fitting.predict(network, whole), whole.column("_label")
+    best = found.history[found.best_epoch - 1].validation_loss
+    assert best == pytest.approx(log_loss(labels, calibration.identity(0.1).apply(logits)), rel=1e-3)
+    assert best == pytest.approx(log_loss(labels, np.full(len(labels), labels.mean())), rel=0.05)
 
 
 def test_bf16_learns_as_well(item_world: Any, spec: FeatureSpec, settings: Train, auc: Any) -> None:

@@ -29,6 +29,32 @@ def test_knowing_the_label_better_is_a_gain_and_the_same_is_none(validation: Exa
     assert (same.value, same.standard_error) == (0.0, 0.0)
 
 
+def test_a_log_loss_is_of_the_probabilities_of_the_rows_that_are_there(validation: ExampleSet) -> None:
+    """Logits that are right among all items, or of training on a share of the negatives, gain over any that are off by
+    a constant."""
+    labels = validation.column("_label")
+    rate = float(labels.mean())
+    right = np.full(validation.rows, np.log(rate / (1 - rate)))
+    thinned = gain(validation, right - np.log(0.2), right, "log_loss", 1, negative_rate=0.2)
+    assert thinned.value > 3 * thinned.standard_error > 0
+    draws = np.random.default_rng(3).uniform(5.0, 50.0, validation.rows)
+    drawn = Drawn(validation.folder, validation.spec)
+    drawn.draws = draws
+    among_all = gain(drawn, right + np.log(draws), right, "log_loss", 1)
+    assert among_all.value > 3 * among_all.standard_error > 0
+    for found in (thinned, among_all):
+        assert found.value <= np.log(50.0)
+
+
+class Drawn(ExampleSet):
+    """Rows that were drawn for positives, `draws` [N] for each."""
+
+    draws: np.ndarray
+
+    def log_draws(self) -> np.ndarray:
+        return np.log(self.draws)
+
+
 def test_the_figures_are_those_of_their_names(validation: ExampleSet) -> None:
     labels, logits = validation.column("_label"), np.random.default_rng(2).normal(size=validation.rows)
     flat = np.zeros(validation.rows)

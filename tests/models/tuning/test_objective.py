@@ -9,6 +9,8 @@ from optuna.trial import TrialState
 
 from contracts.bundle.bundle import load_array
 from contracts.errors import SluiceError
+from models.evaluation.metrics import log_loss
+from models.examples.batches import ExampleSet
 from models.tuning import objective, study
 from models.tuning.objective import Objective, TuningTask, half
 from models.tuning.study import ERROR
@@ -31,6 +33,21 @@ def test_a_trial_scores_its_best_epoch_and_keeps_the_logits_of_the_other_half(ma
     logits = load_array(objective.logits_file(task.folder, task.study, 0))
     assert logits.shape == (half(task.out, task.spec, 1).rows,)
     assert np.isfinite(logits).all()
+
+
+def test_a_log_loss_is_of_probabilities_beside_all_negatives(make_task: MakeTask) -> None:
+    """Settings that learn next to nothing say the click rate of training, of which a share of the negatives was kept;
+    the validation window has all of them."""
+    for rate in (1.0, 0.2):
+        task = make_task()
+        config = task.config.model_copy(update={
+            "train": task.config.train.model_copy(update={"monitor": "log_loss"}),
+            "features": task.config.features.model_copy(update={"negative_rate": rate})})
+        trial = run(task._replace(config=config, study=f"rate {rate}")).trials[0]
+        trained, labels = (ExampleSet(task.out.examples("train"), task.spec).column("_label").mean(),
+                           half(task.out, task.spec, 0).column("_label"))
+        odds = rate * trained / (1 - trained)
+        assert trial.value == pytest.approx(-log_loss(labels, np.full(len(labels), odds / (1 + odds))), rel=0.05)
 
 
 def test_another_study_in_the_folder_leaves_the_logits_of_the_first(make_task: MakeTask) -> None:
