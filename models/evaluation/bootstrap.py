@@ -75,7 +75,7 @@ def gauc_difference(
     kept = ~np.isnan(ours)
     if kept.sum() < 2:
         raise OneClassError(f"{int(kept.sum())} of {len(rows)} users have rows of both classes, and at least 2 are "
-                            "needed to compare rankings: widen the test window")
+                            "needed to compare rankings: widen the window")
     gain, weight = (ours - theirs)[kept], rows[kept].astype(np.float64)
     generator, count = np.random.default_rng(seed), int(kept.sum())
     resampled = []

@@ -42,15 +42,16 @@ def tune(
     """`text` is that of the configuration's file; `budget` in seconds; `trials` at most in all, earlier ones included;
     `models` instead of those configured. `on_progress(what, seconds gone, budget)`.
 
-    Raises ConfigError for models or numbers that make no search, OneClassError for a window of one class, SluiceError
-    where the budget ends before the configured settings were tried, or another search works in the folder.
+    Raises ConfigError for models or numbers that make no search, OneClassError for a window of one class, or a
+    GAUC of too few users, SluiceError where the budget ends before the configured settings were tried, or another
+    search works in the folder.
     """
     begin, seed = time.time(), config.seed if seed is None else seed
     _check({"budget, in seconds,": budget, "number of trials": trials, "number of processes": processes})
     names = tuple(dict.fromkeys(models)) or _searched(config)
     search_space.check_models(names)
     spec = FeatureSpec.read(out.encoding)
-    rows = objective.check_windows(out, spec)
+    rows = objective.check_windows(out, spec, config.train.monitor)
     spaces = {name: search_space.space_of(name, config.train, rows) for name in names}
     task = TuningTask(
         config=config, out=out, spec=spec, seed=seed, rows=rows, spaces=spaces, deadline=begin + budget,

@@ -16,10 +16,10 @@ import numpy as np
 import optuna
 import torch
 
-from contracts.artifacts import LABEL, Artifacts
+from contracts.artifacts import LABEL, USER, Artifacts
 from contracts.bundle.bundle import save_array
 from contracts.config.config import Config
-from contracts.errors import SluiceError
+from contracts.errors import OneClassError, SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.train import EpochFigures
 from models.evaluation.metrics import require_both_classes
@@ -29,11 +29,12 @@ from models.examples.validation_half import ValidationHalf
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
 from models.training import fitting
-from models.training.monitor import Validated
+from models.training.monitor import Monitor, Validated
 from models.tuning import search_space
 from models.tuning.search_space import Space
-from models.tuning.study import CONFIGURED, ERROR, best
+from models.tuning.study import CONFIGURED, CUT, ERROR, best
 
+FEWEST = 2  # users with rows of both classes, in each half
 LOGITS = "logits"  # folder of half 1's logits, a folder per study with a file per trial
 
 
@@ -68,12 +69,27 @@ def logits_file(folder: Path, study: str, trial: int) -> Path:
     return folder / LOGITS / study / f"{trial}.npy"
 
 
-def check_windows(out: Artifacts, spec: FeatureSpec) -> int:
-    """Returns the training rows. Raises OneClassError where a window, or a half of it, holds one class."""
-    windows = [ExampleSet(out.examples("train"), spec), half(out, spec, 0), half(out, spec, 1)]
-    for window in windows:
+def check_windows(out: Artifacts, spec: FeatureSpec, monitor: Monitor) -> int:
+    """Returns the training rows. Raises OneClassError where a window, or a half of it, holds one class, or too few
+    users of both for a GAUC that is the figure wanted."""
+    train, halves = ExampleSet(out.examples("train"), spec), [half(out, spec, number) for number in (0, 1)]
+    for window in (train, *halves):
         require_both_classes(window.column(LABEL), str(window.folder))
-    return windows[0].rows
+    if monitor == "gauc" and spec.has_users:
+        for part in halves:
+            _require_rankings(part)
+    return train.rows
+
+
+def _require_rankings(window: ValidationHalf) -> None:
+    labels, user = window.column(LABEL), np.unique(window.column(USER), return_inverse=True)[1]
+    clicks, rows = np.bincount(user, weights=labels), np.bincount(user)
+    ranked = int(((clicks > 0) & (clicks < rows)).sum())
+    if ranked < FEWEST:
+        raise OneClassError(
+            f"{window.folder} (half {window.half}): {ranked} of {len(rows)} users have rows of both classes, and "
+            f'train.monitor = "gauc" needs at least {FEWEST} to compare settings by: widen the validation window, or '
+            'say train.monitor = "auc"')
 
 
 class Objective:
@@ -104,7 +120,7 @@ class Objective:
         watch = _Watch(trial, task)
         fit = fitting.fit(
             network, self._train, self._stopping, settings, task.seed, positions=task.spec.positions,
-            on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time(),
+            on_epoch=watch.epoch, on_batch=lambda done, batches: self._check_time(trial),
             negative_rate=task.config.features.negative_rate)
         leader = best(trial.study)
         if CONFIGURED in trial.user_attrs or leader is None or watch.best >= (leader.value or 0.0):
@@ -112,8 +128,9 @@ class Objective:
             save_array(logits_file(task.folder, task.study, trial.number), shown.astype(np.float32))
         return watch.best
 
-    def _check_time(self) -> None:
+    def _check_time(self, trial: optuna.Trial) -> None:
         if time.time() > self.task.deadline:
+            trial.set_user_attr(CUT, True)
             raise optuna.TrialPruned
         if self._parent is not None and not self._parent.is_alive():
             raise SystemExit  # whoever started this search is gone

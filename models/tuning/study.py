@@ -24,7 +24,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.tuning.search_space import Space
 
 DATA_BASE, LOCK, ASKING = "study.db", ".lock", ".asking"
-CONFIGURED, ERROR, TRACKED = "configured", "error", "tracked"  # attributes of trials, and of the study
+CONFIGURED, CUT, ERROR, TRACKED = "configured", "cut", "error", "tracked"  # attributes of trials, and of the study
 SEEN = ("train", "validation")  # the windows that a search reads
 LOCKED_SECONDS = 120  # that one process waits for another to write
 LAYOUT = 3  # of what is kept beside the study; one of another layout is not gone on with
@@ -106,9 +106,9 @@ def carry_out(study: optuna.Study, trial: optuna.Trial, objective: Callable[[opt
 
 
 def started(study: optuna.Study) -> int:
-    """Trials that run or ran, those that failed apart."""
+    """Trials that run or ran, apart from those that failed, or that time cut short: a longer search has theirs."""
     states = (TrialState.RUNNING, TrialState.COMPLETE, TrialState.PRUNED)
-    return len(study.get_trials(deepcopy=False, states=states))
+    return sum(CUT not in trial.user_attrs for trial in study.get_trials(deepcopy=False, states=states))
 
 
 def ended(study: optuna.Study) -> list[FrozenTrial]:

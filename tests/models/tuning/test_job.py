@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 import pytest
 
 from contracts.artifacts import Artifacts
@@ -11,6 +14,8 @@ from contracts.config.config import load, parse
 from contracts.errors import ConfigError, DataError, OneClassError, SluiceError
 from contracts.summaries import summary
 from contracts.summaries.train import TuneSummary
+from models.examples.validation_half import half_of
+from models.training import fitting
 from models.tuning.job import tune
 
 
@@ -85,6 +90,46 @@ def test_a_budget_that_is_too_short_says_so(examples: Artifacts, text: str) -> N
     endless = text.replace("epochs = 3", "epochs = 1000000\npatience = 1000000")
     with pytest.raises(SluiceError, match=r"the budget was spent before .* 800 rows came to its end; .* --budget"):
         run(examples, endless, budget=1)
+
+
+def test_trials_that_the_budget_cut_leave_their_place_to_others(
+    examples: Artifacts, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Time runs out in the second training: a longer budget has all but the first to give."""
+    now, fit, begun = time.time, fitting.fit, list[int]()
+
+    def counted(*args: Any, **options: Any) -> Any:
+        begun.append(1)
+        return fit(*args, **options)
+
+    monkeypatch.setattr("models.training.fitting.fit", counted)
+    monkeypatch.setattr("time.time", lambda: now() + 1000.0 * (len(begun) > 1))
+    first = run(examples, text, trials=3)
+    monkeypatch.undo()
+    assert [trial.state for trial in first.trials] == ["complete", "pruned"]
+    assert len(run(examples, text, trials=3).trials) == 4
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_a_gauc_that_no_half_can_tell_is_refused_before_anything_is_trained(
+    examples: Artifacts, text: str, half: int
+) -> None:
+    """All users of a half but one click on all, or on nothing."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for path in examples.examples("validation").rglob("*.parquet"):
+        table = pq.read_table(path)
+        users = table["_user"].to_numpy()
+        alike = (half_of(users) == half) & (users != users[half_of(users) == half].min())
+        labels = np.where(alike, users % 2, table["_label"].to_numpy()).astype(np.float64)
+        place = table.schema.get_field_index("_label")
+        pq.write_table(table.set_column(place, "_label", pa.array(labels)), path)
+    by_user = text.replace("epochs = 3", 'epochs = 3\nmonitor = "gauc"')
+    with pytest.raises(OneClassError, match=rf"validation \(half {half}\): 1 of \d+ users .* train\.monitor"):
+        run(examples, by_user, trials=1)
+    assert not (examples.tuning / "study.db").exists()
+    assert run(examples, text, trials=1).trials
 
 
 def test_why_the_configured_settings_failed_is_told(

@@ -88,6 +88,23 @@ def test_what_a_dead_process_left_running_has_failed_and_configured_settings_are
     assert [trial.state for trial in opened.trials] == [TrialState.FAIL, TrialState.WAITING]
 
 
+def test_a_trial_that_time_cut_short_is_none_of_those_that_started(tmp_path: Path) -> None:
+    """One that others had left behind is."""
+    def cut(trial: optuna.Trial) -> float:
+        trial.set_user_attr(study.CUT, True)
+        raise optuna.TrialPruned
+
+    def behind(trial: optuna.Trial) -> float:
+        raise optuna.TrialPruned
+
+    opened = study.open_study(tmp_path, "one", 1)
+    assert study.carry_out(opened, opened.ask(), behind)
+    assert study.carry_out(opened, opened.ask(), cut)
+    assert study.started(opened) == 1
+    assert study.next_trial(opened, tmp_path, 2) is not None
+    assert study.next_trial(opened, tmp_path, 2) is None
+
+
 def test_the_setting_that_makes_the_score_is_the_one_that_mattered(tmp_path: Path) -> None:
     opened = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=1))
 
