@@ -29,12 +29,14 @@ class EpochFigures(Record):
 
 
 class WarmStartFigures(Record):
-    """What a model took over from `parent`, a bundle's version: rows of the embedding, and the layers that did not."""
+    """What a model took over from `parent`, a bundle's version: rows of the embedding, and the layers that did not.
+    `cold`: the sentence that says why nothing was, where vectors or hidden layers have another shape."""
 
     parent: str
     rows: int
     rows_carried: int
     anew: tuple[str, ...]
+    cold: str | None = None
 
 
 class FitFigures(Record):

@@ -62,6 +62,11 @@ def hidden_units(network: nn.Module) -> bool:
     return any(stack.hidden or (isinstance(stack, Mlp) and len(stack.output_bias) > 1) for stack in _stacks(network))
 
 
+def stack_names(network: nn.Module) -> list[str]:
+    """Of the modules that hold hidden layers."""
+    return [name for name, module in network.named_modules() if isinstance(module, Mlp | FactorisedLayers)]
+
+
 def insert(network: nn.Module) -> None:
     """Behind every hidden layer of the network, before its parameters are handed to an optimiser."""
     for mlp in _stacks(network):

@@ -13,6 +13,7 @@ computed once per request.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,13 @@ class Gate(nn.Module):
 
 class FinalMlp(nn.Module):
     """The last width of `hidden` is that of the two streams, which the fusion joins."""
+
+    per_field: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gates.0.layers.0.weight": ("", "request"), "gates.1.layers.0.weight": ("", "candidate"),
+        **{f"gates.{gate}.{key}": axes for gate in (0, 1) for key, axes in (
+            ("layers.2.weight", ("both", "")), ("layers.2.bias", ("both",)), ("constant", ("", "both")))},
+        **{f"streams.{stream}.first.{block}": ("", block) for stream in (0, 1) for block in ("request", "candidate")},
+    }
 
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, numbers: Numbers = "plain"

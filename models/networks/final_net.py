@@ -12,6 +12,8 @@ Among the best of the CTR tables of BARS (Criteo, Avazu, MovieLens, Frappe). It 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -50,6 +52,11 @@ class SlotGates(nn.Module):
 class FinalNet(nn.Module):
     """`hidden` are the widths of the layers."""
 
+    per_field: ClassVar[dict[str, tuple[str, ...]]] = {
+        "gates.linear.weight": ("slots", "vectors"), "gates.linear.bias": ("slots",),
+        "layers.layers.0.linear.request": ("", "request"), "layers.layers.0.linear.candidate": ("", "candidate"),
+    }
+
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, numbers: Numbers = "plain"
     ) -> None:
@@ -60,6 +67,11 @@ class FinalNet(nn.Module):
         self.gates = SlotGates(request, candidate, dim)
         self.layers = FactorisedLayers(request.width, candidate.width, hidden, dropout)
         self.output = nn.Linear(hidden[-1], 1)
+
+    def layouts(self) -> dict[str, list[str]]:
+        """vectors: what the gates read."""
+        slots = [*self.embedding.request.slots, *self.embedding.candidate.slots]
+        return {"vectors": [f"{slot.name}[{place}]" for slot in slots for place in range(self.embedding.dim)]}
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""

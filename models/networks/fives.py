@@ -10,7 +10,7 @@ of small embeddings give the structure next to no gradient at the start.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,11 @@ Readout = Literal["all", "last"]
 class Fives(nn.Module):
     """`allowed` [N, N] bool over the nodes in the order of `nodes(spec)`; without it all pairs of different fields."""
 
+    per_field: ClassVar[dict[str, tuple[str, ...]]] = {
+        "edges.structure": ("", "slots", "slots"), "transforms": ("slots", "", ""),
+        "mlp.first.request": ("", "numbers"), "mlp.first.candidate": ("", "states"),
+    }
+
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, layers: int,
         readout: Readout = "all", allowed: Tensor | None = None, numbers: Numbers = "plain",
@@ -48,6 +53,13 @@ class Fives(nn.Module):
         self.transforms = nn.Parameter(torch.eye(dim).repeat(count, 1, 1) + noise)
         further = self.embedding.request.width + self.embedding.candidate.width - count * (dim + 1)
         self.mlp = Mlp(further, count * dim * (layers + 1 if readout == "all" else 1), hidden, dropout=dropout)
+
+    def layouts(self) -> dict[str, list[str]]:
+        """states: what the MLP reads of the nodes."""
+        slots = [*self.embedding.request.slots, *self.embedding.candidate.slots]
+        layers = range(len(self.edges.structure) + 1 if self.readout == "all" else 1)
+        return {"states": [f"{layer} {slot.name}[{place}]" for layer in layers for slot in slots
+                           for place in range(self.dim)]}
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""

@@ -13,6 +13,8 @@ in N. A block's MLP has one hidden layer, as wide as the last of the top MLP. It
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -61,6 +63,13 @@ class WukongLayer(nn.Module):
 class Wukong(nn.Module):
     """`layers` of 2 x `vectors` vectors each: K of the formulas is `vectors`."""
 
+    per_field: ClassVar[dict[str, tuple[str, ...]]] = {
+        "numbers.0.weight": ("", "request numbers"), "numbers.1.weight": ("", "candidate numbers"),
+        "layers.0.crosses.projection": ("vectors", ""), "layers.0.crosses.layers.0.weight": ("projected",),
+        "layers.0.crosses.layers.0.bias": ("projected",), "layers.0.crosses.layers.1.weight": ("", "projected"),
+        "layers.0.compression.weight": ("", "vectors"), "layers.0.residual.weight": ("", "vectors"),
+    }
+
     def __init__(
         self, spec: FeatureSpec, dim: int, hidden: tuple[int, ...], dropout: float, layers: int, vectors: int,
         numbers: Numbers = "plain",
@@ -68,7 +77,7 @@ class Wukong(nn.Module):
         super().__init__()
         self.embedding = FusedEmbedding(spec, dim, numbers=numbers)
         self.prior = ItemPrior(spec)
-        self.dim = dim
+        self.dim, self.width = dim, vectors
         readers = (self.embedding.request, self.embedding.candidate)
         widths = [_numbers(reader, dim) for reader in readers]
         self.numbers = nn.ModuleList(nn.Linear(width, dim) if width else nn.Identity() for width in widths)
@@ -77,6 +86,15 @@ class Wukong(nn.Module):
             WukongLayer(2 * vectors if number else count, dim, vectors, hidden[-1] if hidden else vectors * dim)
             for number in range(layers)))
         self.mlp = Mlp(vectors * dim, vectors * dim, hidden, dropout=dropout)
+
+    def layouts(self) -> dict[str, list[str]]:
+        """vectors: what the first layer reads; projected: each of them K times."""
+        vectors = list[str]()
+        for block, reader in (("request", self.embedding.request), ("candidate", self.embedding.candidate)):
+            vectors += [slot.name for slot in reader.slots]
+            vectors += [f"numbers of the {block}"] if _numbers(reader, self.dim) else []
+        return {"vectors": vectors,
+                "projected": [f"{name}[{place}]" for name in vectors for place in range(self.width)]}
 
     def prepare(self, examples: ExampleSet) -> None:
         """Starts the output at the click rate of the training window."""

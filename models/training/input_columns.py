@@ -1,14 +1,31 @@
-"""Names of the columns in which a network reads its inputs, so that two networks of unequal specs can be compared."""
+"""Names of the columns in which a network reads its inputs, so that two networks of unequal specs can be compared.
+
+A network whose fields stand elsewhere than in what its first layers read says so itself: `per_field` names, for each of
+its parameters, the layout of each axis, "" where it has nothing to do with fields; `layouts()` gives the layouts that
+only it has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
-from contracts.features.feature_spec import DenseSlot, FeatureSpec
+from contracts.features.feature_spec import BLOCK_SIDES, DenseSlot, FeatureSpec
 from models.layers import number_encoding
 from models.layers.embedding import BlockReader, FusedEmbedding
+
+ENCODED = "request encoded", "candidate encoded"  # numbers, one column each
+OF_ALL: dict[str, tuple[str, ...]] = {
+    "embedding.request_encoding.frequencies": (ENCODED[0], ""),
+    "embedding.candidate_encoding.frequencies": (ENCODED[1], ""),
+    "request_numbers": ("request numbers", ""), "candidate_numbers": ("candidate numbers", "")}
+
+
+def per_field(network: nn.Module) -> tuple[Mapping[str, tuple[str, ...]], bool]:
+    """Parameter -> the layout of each axis; and whether that is all that depends on fields, embeddings apart."""
+    own = getattr(network, "per_field", None)
+    return ({**OF_ALL, **own}, True) if own is not None else (OF_ALL, False)
 
 
 def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]:
@@ -34,6 +51,9 @@ def input_columns(network: nn.Module, spec: FeatureSpec) -> dict[str, list[str]]
         "candidate numbers": right[1], "plain candidate numbers": [*candidate_dense, *pair_rates],
         "numbers": left[1] + right[1],
         "slots": [slot.name for reader in (embedding.request, embedding.candidate) for slot in reader.slots],
+        **{kind: [slot.name for slot in spec.block_dense(block)]
+           for kind, block in zip(ENCODED, BLOCK_SIDES, strict=True)},
+        **(network.layouts() if hasattr(network, "layouts") else {}),  # type: ignore[operator]
     }
 
 

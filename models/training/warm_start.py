@@ -6,13 +6,16 @@
     not carried     what the new training window sets (priors of popularity, log frequencies, scales), pair rates,
                     which are pre-trained anew, and layers of another shape
 
-Where a layer is as wide as two different things, it starts anew rather than mixed up. The old weights are the file's
-own pages: of several processes each reads the rows that become its own, and none holds a table that is not its own.
+Where a layer is as wide as two different things, it starts anew rather than mixed up. Where vectors or hidden layers do
+not go over, nothing does: what is left of a network without them is no start, and a cold one has batch normalisation.
+
+The old weights are the file's own pages: of several processes each reads the rows that become its own, and none holds a
+table that is not its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +32,12 @@ from contracts.errors import BundleError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec, IdSlot
 from contracts.summaries.train import WarmStartFigures
+from models.layers import batch_norm
 from models.layers.embedding import FusedEmbedding
 from models.layers.own_rows import undrawn
 from models.training import checkpoint
 from models.training.id_maps import NEW, Vocabularies, id_maps
-from models.training.input_columns import input_columns
+from models.training.input_columns import input_columns, per_field
 
 PAIR_RATES = "embedding.pair_rates."
 EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"
@@ -79,7 +83,8 @@ class WarmStart:
 
     @torch.no_grad()
     def __call__(self, network: nn.Module, name: str, build: Build) -> WarmStartFigures | None:
-        """Changes the weights of `network` in place; None where the parent holds no such model."""
+        """Changes the weights of `network` in place, all or, with the figures' `cold`, none; None where the parent
+        holds no such model."""
         path = self.parent.weights(name)
         if path is None:
             return None
@@ -89,43 +94,50 @@ class WarmStart:
         rows = self._rows(network, old)
         own = {key: places[network.embedding.own] for key, places in rows.items()}  # type: ignore[union-attr,index]
         columns = input_columns(old, self.parent.spec), input_columns(network, self.spec)
-        before, anew = dict(old.named_parameters()), []
-        for key, parameter in network.named_parameters():
-            if key.startswith(PAIR_RATES):
-                continue
-            axes = self._axes(key, before.get(key), parameter, own, columns)
-            if axes is None:
-                anew.append(key)
-            else:
-                _copy(before[key], parameter, axes)
-        kept = rows.get(EMBEDDING, np.empty(0))
-        return WarmStartFigures(parent=self.parent.manifest.version, rows=len(kept),
-                                rows_carried=int((kept != NEW).sum()), anew=tuple(anew))
+        before, new = dict(old.named_parameters()), {
+            key: parameter for key, parameter in network.named_parameters() if not key.startswith(PAIR_RATES)}
+        axes = {key: self._axes(network, key, before.get(key), parameter, own, columns)
+                for key, parameter in new.items()}
+        anew, kept = [key for key, found in axes.items() if found is None], rows.get(EMBEDDING, np.empty(0))
+        figures = WarmStartFigures(parent=self.parent.manifest.version, rows=len(kept),
+                                   rows_carried=int((kept != NEW).sum()), anew=tuple(anew))
+        lost = _lost(network, anew)
+        if lost:
+            return figures.model_copy(update={
+                "rows_carried": 0, "anew": tuple(new), "cold": self._cold(name, lost, before, new)})
+        for key, found in axes.items():
+            if found is not None:
+                _copy(before[key], new[key], found)
+        return figures
+
+    def _cold(self, name: str, lost: list[str], before: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> str:
+        key, more = lost[0], f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        shapes = [list(tensor.shape) if tensor is not None else "nothing" for tensor in (before.get(key), new[key])]
+        why = "has columns that cannot be told apart" if shapes[0] == shapes[1] else (
+            f"is {shapes[0]} there and {shapes[1]} here")
+        return f"{name} starts cold: {key}{more} of {self.parent.manifest.version} cannot be carried, as it {why}."
 
     def _axes(
-        self, key: str, old: Tensor | None, new: Tensor, rows: dict[str, np.ndarray],
+        self, network: nn.Module, key: str, old: Tensor | None, new: Tensor, rows: dict[str, np.ndarray],
         columns: tuple[dict[str, list[str]], dict[str, list[str]]],
     ) -> list[np.ndarray] | None:
         """For each axis the old place of each new one; None where nothing can be carried."""
         if old is None or old.ndim != new.ndim:
             return None
-        axes = [rows[key] if key in rows and axis == 0 else self._axis(old.shape[axis], size, *columns)
-                for axis, size in enumerate(new.shape)]
+        named, all_of_them = per_field(network)
+        sizes = [*zip(old.shape, new.shape, strict=True)]
+        if key in rows:
+            axes = [rows[key], *(_by_place(*size) for size in sizes[1:])]
+        elif key in named or (all_of_them and not key.startswith("embedding.")):
+            axes = [_named(kind, *size, *columns)
+                    for kind, size in zip(named.get(key, ("",) * new.ndim), sizes, strict=True)]
+        elif key.startswith(_stacks(network)):
+            axes = [_by_place(*sizes[0]), *(_inputs(key.rpartition(".")[2], *size, *columns) for size in sizes[1:])]
+        else:
+            s = self.settings
+            widths = {1, s.embedding_dim, s.cross_rank, s.tower_dim, *s.hidden, *s.tower_hidden}
+            axes = [_guessed(*size, *columns, widths) for size in sizes]
         return None if any(axis is None for axis in axes) else axes  # type: ignore[return-value]
-
-    def _axis(
-        self, old: int, new: int, before: dict[str, list[str]], now: dict[str, list[str]]
-    ) -> np.ndarray | None:
-        s, carried = self.settings, []
-        if old == new and old in {1, s.embedding_dim, s.cross_rank, s.tower_dim, *s.hidden, *s.tower_hidden}:
-            carried.append(np.arange(new))
-        for kind in before.keys() & now.keys():
-            if (len(before[kind]), len(now[kind])) == (old, new):
-                places = {name: place for place, name in enumerate(before[kind])}
-                carried.append(np.array([places.get(name, NEW) for name in now[kind]], dtype=np.int64))
-        if not carried:
-            return np.arange(new) if old == new else None
-        return carried[0] if all((places == carried[0]).all() for places in carried) else None
 
     def _rows(self, network: nn.Module, old: nn.Module) -> dict[str, np.ndarray]:
         """Parameter -> the old row of each new row."""
@@ -137,6 +149,57 @@ class WarmStart:
         if new_table.products is not None and old_table.products is not None:
             old_rows[PRODUCTS] = _product_rows(self.spec, self.parent.spec, maps)
         return old_rows
+
+
+def _by_place(old: int, new: int) -> np.ndarray | None:
+    return np.arange(new) if old == new else None
+
+
+def _named(
+    kind: str, old: int, new: int, before: dict[str, list[str]], now: dict[str, list[str]]
+) -> np.ndarray | None:
+    """Old places of an axis whose layout is known; "": one that has nothing to do with fields."""
+    if not kind:
+        return _by_place(old, new)
+    fits = (len(before.get(kind, ())), len(now.get(kind, ()))) == (old, new)
+    return _places(before[kind], now[kind]) if fits else None
+
+
+def _inputs(
+    kind: str, old: int, new: int, before: dict[str, list[str]], now: dict[str, list[str]]
+) -> np.ndarray | None:
+    """Of a stack's layer: a block, where it is the first one and reads one, else another's outputs."""
+    found = _named(kind, old, new, before, now)
+    return _by_place(old, new) if found is None else found
+
+
+def _guessed(
+    old: int, new: int, before: dict[str, list[str]], now: dict[str, list[str]], widths: Collection[int]
+) -> np.ndarray | None:
+    """By every layout of these sizes, and one of `widths` by place as well; None where they do not agree."""
+    carried = [np.arange(new)] if old == new and old in widths else []
+    carried += [_places(before[kind], now[kind]) for kind in before.keys() & now.keys()
+                if (len(before[kind]), len(now[kind])) == (old, new)]
+    if not carried:
+        return _by_place(old, new)
+    return carried[0] if all((places == carried[0]).all() for places in carried) else None
+
+
+def _places(before: list[str], now: list[str]) -> np.ndarray:
+    places = {name: place for place, name in enumerate(before)}
+    return np.array([places.get(name, NEW) for name in now], dtype=np.int64)
+
+
+def _stacks(network: nn.Module) -> tuple[str, ...]:
+    return tuple(f"{name}." for name in batch_norm.stack_names(network))
+
+
+def _lost(network: nn.Module, anew: list[str]) -> list[str]:
+    """Those without which the others are no start: vectors, hidden layers, and of a network that names all that depends
+    on fields whatever is left."""
+    whole = per_field(network)[1]
+    return [key for key in anew if key == EMBEDDING or key.startswith(_stacks(network)) or (
+        whole and not key.startswith("embedding."))]
 
 
 def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from contracts.summaries.crosses import CrossesSummary
 from contracts.summaries.federated import FederatedFigures, ServerAppSummary
 from contracts.summaries.leaks import LeaksSummary
 from contracts.summaries.prerank import PrerankSummary
-from contracts.summaries.train import ChannelsSummary, RankerSummary, TuneSummary
+from contracts.summaries.train import ChannelsSummary, RankerSummary, TrainSummary, TuneSummary
 
 MODEL_COLUMNS = {
     "auc": "AUC",
@@ -59,6 +59,13 @@ def print_models(models: Mapping[str, RankerSummary], console: Console, reason: 
             console.print(split)
     if reason:
         console.print(reason, highlight=False, markup=False)
+
+
+def print_cold_starts(made: TrainSummary, console: Console) -> None:
+    """A sentence for each network that could not start from the parent's."""
+    for model in (*made.models.values(), made.two_tower, made.pre_ranker):
+        if model is not None and model.warm_start is not None and model.warm_start.cold:
+            console.print(model.warm_start.cold, highlight=False, markup=False)
 
 
 def print_channels(found: ChannelsSummary, console: Console) -> None:

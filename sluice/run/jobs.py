@@ -149,6 +149,7 @@ def run_train(
     from models.jobs import train_job
     from models.training.warm_start import Parent
     from sluice.release.warm_parent import parent_of
+    from sluice.report.tables import print_cold_starts
     from sluice.run.side_training import train_in_two
 
     data_parallel.join(device)
@@ -159,6 +160,7 @@ def run_train(
             train_in_two(lane, config, out, seed, parent, progress.advance, then)
         made = train_job.train_models(config, out, seed=seed, on_progress=progress.advance, parent=parent,
                                       resume=resume)
+    print_cold_starts(made, console)
     if made.channels and is_first():
         choose_channel_quotas(config, out, console, seed)
     return made
@@ -294,6 +296,5 @@ def skipped(config: Config) -> dict[str, str]:
     if not config.pair_rates.pairs or config.pair_rates.model == "none":
         reasons["pair_rates"] = NO_PAIR_MODEL if config.pair_rates.pairs else NO_PAIRS
     if config.prerank_kind != "fscd":
-        reasons["prerank"] = (
-            NO_ITEMS if log.item_id is None else NO_REQUESTS if log.event_time is None else NO_CHOICE)
+        reasons["prerank"] = NO_ITEMS if log.item_id is None else NO_REQUESTS if log.event_time is None else NO_CHOICE
     return reasons

@@ -53,7 +53,7 @@ def test_what_takes_long_comes_first(make_task) -> None:
     assert names == ["final_mlp", "dcn_v2", "two_tower", "dnn", "logistic_regression", "popularity"]
 
 
-@pytest.mark.parametrize("begin", [lambda *run: make_ahead(*run, []), lambda *run: train_models(*run)])
+@pytest.mark.parametrize("begin", [lambda config, out: make_ahead(config, out, []), train_models])
 def test_a_run_begins_without_what_another_was_stopped_in(make_task, begin: Callable[..., object]) -> None:
     """Its own resumption would be refused for it."""
     older, newer = (make_task(models=["logistic_regression"], dropout=dropout, checkpoint_minutes=1.0)

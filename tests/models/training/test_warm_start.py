@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -77,26 +78,30 @@ def build(name: str, spec: FeatureSpec, config: Config) -> torch.nn.Module:
     return registry.build(name, spec, s)
 
 
-def parent(folder: Path, name: str, made: tuple[FeatureSpec, dict]) -> tuple[Parent, torch.nn.Module]:
+def parent(
+    folder: Path, name: str, made: tuple[FeatureSpec, dict], config: Config = CONFIG
+) -> tuple[Parent, torch.nn.Module]:
     """A network with weights of its own everywhere, as a bundle would hold it."""
     torch.manual_seed(3)
-    network: Any = build(name, made[0], CONFIG)
+    network: Any = build(name, made[0], config)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.normal_(std=0.3)
         network.embedding.weight[0] = 0.0
     manifest = Manifest(schema_version=SCHEMA_VERSION, name="tiny", content_hash="0" * 64, created=datetime.now(UTC),
                         files={}, metrics=BundleMetrics(ranker=name, parity=NO_PARITY))
-    found = Parent(folder, manifest, *made, CONFIG)
+    found = Parent(folder, manifest, *made, config)
     path = folder / ("retrieval/towers.safetensors" if name == "two_tower" else "rank/weights.safetensors")
     checkpoint.save(network, path)
     return found, network.eval()
 
 
-def started(start: Parent, name: str, made: tuple[FeatureSpec, dict]) -> tuple[torch.nn.Module, WarmStartFigures]:
+def started(
+    start: Parent, name: str, made: tuple[FeatureSpec, dict], config: Config = CONFIG
+) -> tuple[torch.nn.Module, WarmStartFigures]:
     torch.manual_seed(4)
-    network = build(name, made[0], CONFIG)
-    figures = WarmStart(start, *made, CONFIG.train)(network, name, lambda spec, config: build(name, spec, config))
+    network = build(name, made[0], config)
+    figures = WarmStart(start, *made, config.train)(network, name, lambda spec, config: build(name, spec, config))
     assert figures is not None
     return network.eval(), figures
 
@@ -124,8 +129,63 @@ def test_a_vocabulary_that_grew_and_shrank_leaves_known_rows_as_they_were(tmp_pa
     assert 0 < figures.rows_carried < figures.rows
 
 
+@pytest.mark.parametrize("product", [False, True])
+@pytest.mark.parametrize("name", [*TRAINED, "two_tower"])
+def test_the_order_of_the_fields_is_nothing_to_what_they_mean(tmp_path, name, product):
+    """Weights of a field go over by its name, wherever it stands."""
+    before = fitted(["u1", "u2"], ["i1", "i2"], extra="user", product=product)
+    extra, *others = before[0].fields
+    now = FeatureSpec(fields=(*others[::-1], extra)), before[1]
+    start, old = parent(tmp_path, name, before)
+    network, figures = started(start, name, now)
+    assert (figures.anew, figures.cold) == ((), None)
+    known = ["u1", "u2"], ["i1", "i2"]
+    torch.testing.assert_close(network(*rows(now, *known)), old(*rows(before, *known)))
+
+
+@pytest.mark.parametrize("name", ["final_net", "wukong", "fives"])
+def test_a_field_in_the_place_of_another_takes_nothing_over_from_it(tmp_path, name):
+    """With the vectors of both, and what reads them, at zero only what was taken over could tell them apart."""
+    before = fitted(["u1", "u2"], ["i1", "i2"], extra="user")
+    renamed = FeatureSpec(fields=tuple(
+        field.model_copy(update={"name": "fresh"}) if field.name == "extra" else field for field in before[0].fields))
+    now = renamed, {**before[1], "fresh": before[1]["extra"]}
+    start, _ = parent(tmp_path, name, before)
+    network, figures = started(start, name, now)
+    assert figures.cold is None
+    torch.manual_seed(4)
+    cold, old = build(name, now[0], CONFIG), build(name, before[0], CONFIG)
+    checkpoint.load(old, start.weights(name))  # type: ignore[arg-type]
+    place = [slot.name for slot in network.embedding.request.slots].index("fresh")  # type: ignore[union-attr]
+    read: dict[str, tuple[Any, ...]] = {
+        "final_net": (slice(None), slice(4 * place, 4 * place + 4)), "wukong": (place,), "fives": (place,)}
+    parameter = {"final_net": "gates.linear.weight", "wukong": "layers.0.crosses.projection", "fives": "transforms"}
+    found, initial, carried = (dict(each.named_parameters())[parameter[name]] for each in (network, cold, old))
+    assert torch.equal(found[read[name]], initial[read[name]])
+    assert not torch.equal(found, initial)
+    assert found[read[name]].shape == carried[read[name]].shape
+
+
+def test_frequencies_go_with_their_number(tmp_path):
+    before = fitted(["u1", "u2"], ["i1", "i2"])
+    width = before[0].by_name["price"].model_copy(update={"name": "width", "mean": 0.5})
+    specs = [FeatureSpec(fields=fields) for fields in ((width, *before[0].fields), (*before[0].fields, width))]
+    periodic = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update={"numbers": "periodic"})})
+    old: Any
+    start, old = parent(tmp_path, "dnn", (specs[0], before[1]), periodic)
+    network: Any
+    network, figures = started(start, "dnn", (specs[1], before[1]), periodic)
+    assert figures.anew == ()
+    for name, column in (("price", 1), ("width", 0)):
+        places = [[slot.name for slot in spec.block_dense("candidate")].index(name) for spec in specs]
+        assert places[0] == column
+        frequencies = [each.embedding.candidate_encoding.frequencies for each in (old, network)]
+        assert torch.equal(frequencies[0][places[0]], frequencies[1][places[1]])
+
+
 @pytest.mark.parametrize("side", ["user", "item"])
-@pytest.mark.parametrize("name", ["logistic_regression", "factorisation_machine", "dnn", "din", "dcn_v2", "two_tower"])
+@pytest.mark.parametrize("name", ["logistic_regression", "factorisation_machine", "dnn", "din", "dcn_v2", "final_net",
+                                  "two_tower"])
 def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     """With the new values' vectors at zero the new field says nothing, and the rest is the parent."""
     before, now = fitted(["u1", "u2"], ["i1", "i2"]), fitted(["u1", "u2"], ["i1", "i2"], extra=side)
@@ -142,27 +202,51 @@ def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     torch.testing.assert_close(network(*rows(now, *known)), old(*rows(before, *known)))
 
 
-def test_a_layer_of_another_shape_and_one_of_doubtful_columns_start_anew(tmp_path):
+@pytest.mark.parametrize(("name", "change", "said"), [
+    ("dnn", {"hidden": (6, 11)}, r"dnn starts cold: mlp\.rest\.2\.weight .* \[5, 6\] there and \[11, 6\] here"),
+    ("dnn", {"embedding_dim": 3}, r"embedding\.weight .* \[\d+, 4\] there and \[\d+, 3\] here"),
+    ("final_mlp", {"hidden": (6, 11)}, "streams"), ("final_net", {"hidden": (6,)}, "output"),
+    ("wukong", {"wukong_layers": 3}, r"layers\.2"), ("fives", {"edge_layers": 3}, r"edges\.structure"),
+    ("two_tower", {"tower_hidden": (8,)}, "two_tower starts cold: user"),
+])
+def test_where_vectors_or_hidden_layers_do_not_fit_nothing_goes_over_and_it_is_said(tmp_path, name, change, said):
     made = fitted(["u1"], ["i1"])
-    start, _ = parent(tmp_path, "dnn", made)
-    wider = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update={"hidden": (6, 11)})})
-    network = registry.build("dnn", made[0], wider.train)
-    figures = WarmStart(start, *made, wider.train)(network, "dnn", lambda spec, config: build("dnn", spec, config))
-    assert figures is not None
-    assert figures.anew == ("mlp.rest.2.weight", "mlp.rest.2.bias", "mlp.rest.5.weight")
+    start, _ = parent(tmp_path, name, made)
+    other = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update=change)})
+    network, figures = started(start, name, made, other)
+    torch.manual_seed(4)
+    before = build(name, made[0], other).state_dict()
+    assert all(torch.equal(tensor, before[key]) for key, tensor in network.state_dict().items())
+    assert re.search(said, figures.cold or "")
+    assert figures.rows_carried == 0
+    assert set(figures.anew) == {key for key, _ in network.named_parameters()}
+
+
+def test_a_layer_beside_them_starts_anew_by_itself(tmp_path):
+    made = fitted(["u1"], ["i1"])
+    start, _ = parent(tmp_path, "dcn_v2", made)
+    other = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update={"cross_rank": 3})})
+    _, figures = started(start, "dcn_v2", made, other)
+    assert figures.cold is None
+    assert figures.rows_carried == figures.rows
+    assert figures.anew
+    assert all(key.startswith("crosses") for key in figures.anew)
+
+
+def test_a_layer_as_wide_as_two_different_things_is_not_mixed_up(tmp_path):
+    """Crosses of full width, whose rank is as wide as the inputs; an MLP as wide knows its inputs from its outputs."""
+    made = fitted(["u1"], ["i1"])
     renamed = FeatureSpec(fields=tuple(
         one.model_copy(update={"name": "cost" if one.name == "price" else one.name}) for one in made[0].fields))
     embedding: Any = registry.build("dnn", renamed, CONFIG.train).embedding
     width = embedding.candidate.width
-    doubtful = CONFIG.train.model_copy(update={"hidden": (width, 5)})
-    start = Parent(start.folder, start.manifest, *made, CONFIG.model_copy(update={"train": doubtful}))
-    torch.manual_seed(3)
-    checkpoint.save(registry.build("dnn", made[0], doubtful), tmp_path / "rank" / "weights.safetensors")
-    network = registry.build("dnn", renamed, doubtful)
-    figures = WarmStart(start, renamed, made[1], doubtful)(network, "dnn", lambda s, c: build("dnn", s, c))
-    assert figures is not None
-    assert "mlp.first.candidate" in figures.anew
-    assert "embedding.weight" not in figures.anew
+    doubtful = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update={
+        "hidden": (width, 5), "cross_rank": width + embedding.request.width})})
+    start, _ = parent(tmp_path, "dcn_v2", made, doubtful)
+    _, figures = started(start, "dcn_v2", (renamed, made[1]), doubtful)
+    assert figures.cold is None
+    assert {"crosses.0.down.weight", "crosses.0.up.weight"} <= set(figures.anew)
+    assert not [key for key in figures.anew if key.startswith(("mlp", "embedding"))]
 
 
 def test_what_the_parent_does_not_hold_starts_from_nothing(tmp_path):

@@ -5,11 +5,21 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from contracts.summaries.train import AgeRecall, ChannelRecall, ChannelsSummary, SliceFigures, TrialFigures, TuneSummary
+from contracts.summaries.train import (
+    AgeRecall,
+    ChannelRecall,
+    ChannelsSummary,
+    SliceFigures,
+    TrainSummary,
+    TrialFigures,
+    TuneSummary,
+    WarmStartFigures,
+)
 from sluice.report.tables import (
     figure,
     novelty_slices,
     print_channels,
+    print_cold_starts,
     print_crosses,
     print_deployed,
     print_federated,
@@ -40,6 +50,14 @@ def test_models_have_the_columns_that_any_of_them_has():
     for part in ("dnn", "0.7500", "GAUC", "0.7000", "-"):
         assert part in text
     assert "share of oracle" not in text
+
+
+def test_each_network_that_could_not_start_from_the_parents_says_why():
+    warm = WarmStartFigures(parent="shop-1", rows=9, rows_carried=9, anew=())
+    cold = warm.model_copy(update={"rows_carried": 0, "cold": "dnn starts cold: mlp.first.request is [8] there."})
+    made = TrainSummary(ranker="dnn", models={
+        "dnn": records.ranker(warm_start=cold), "din": records.ranker(warm_start=warm), "fives": records.ranker()})
+    assert printed(lambda console: print_cold_starts(made, console)) == f"{cold.cold}\n"
 
 
 def test_who_is_known_is_split_where_somebody_is_new_and_the_reason_stands_below():
