@@ -41,6 +41,7 @@ from models.training.input_columns import input_columns, per_field
 
 PAIR_RATES = "embedding.pair_rates."
 EMBEDDING, PRODUCTS = "embedding.weight", "embedding.products.weight"
+OF_HISTORIES = ("attention", "context")  # lists of modules
 PIECE = 1 << 16  # rows of a table that go over at once
 Build = Callable[[FeatureSpec, Config], nn.Module]
 
@@ -94,8 +95,9 @@ class WarmStart:
         rows = self._rows(network, old)
         own = {key: places[network.embedding.own] for key, places in rows.items()}  # type: ignore[union-attr,index]
         columns = input_columns(old, self.parent.spec), input_columns(network, self.spec)
-        before, new = dict(old.named_parameters()), {
-            key: parameter for key, parameter in network.named_parameters() if not key.startswith(PAIR_RATES)}
+        new = {key: parameter for key, parameter in network.named_parameters() if not key.startswith(PAIR_RATES)}
+        stored = dict(old.named_parameters())
+        before = {key: stored[place] for key in new if (place := _old_key(key, old, network)) in stored}
         axes = {key: self._axes(network, key, before.get(key), parameter, own, columns)
                 for key, parameter in new.items()}
         anew, kept = [key for key, found in axes.items() if found is None], rows.get(EMBEDDING, np.empty(0))
@@ -149,6 +151,17 @@ class WarmStart:
         if new_table.products is not None and old_table.products is not None:
             old_rows[PRODUCTS] = _product_rows(self.spec, self.parent.spec, maps)
         return old_rows
+
+
+def _old_key(key: str, old: nn.Module, new: nn.Module) -> str:
+    """What the parent calls a parameter: where modules stand in a list, one for each history, by the history's name; ""
+    where it has none of that name."""
+    before, now = ([pair.name for pair, _ in getattr(network, "pairs", ())] for network in (old, new))
+    module, place, *rest = [*key.split(".", 2), ""]
+    if module not in OF_HISTORIES or not now:
+        return key
+    name = now[int(place)]
+    return ".".join((module, str(before.index(name)), *rest[:1])) if name in before else ""
 
 
 def _by_place(old: int, new: int) -> np.ndarray | None:

@@ -61,7 +61,7 @@ def fitted(users: list[str], items: list[str], extra: str = "", product: bool = 
 def rows(made: tuple[FeatureSpec, dict], users: list[str], items: list[str]) -> tuple[FeatureBlock, FeatureBlock]:
     encoder, draw = Encoder(*made), np.random.default_rng(1)
     raw = {"user": draw.choice(users, 50).tolist(), "item": draw.choice(items, 50).tolist(),
-           "history": [draw.choice(items, draw.integers(4)).tolist() for _ in range(50)],
+           **{name: [draw.choice(items, draw.integers(4)).tolist() for _ in range(50)] for name in ("history", "seen")},
            "hour": draw.uniform(0, 24, 50), "price": draw.uniform(0, 3, 50),
            "extra": draw.choice(["x", "y"], 50).tolist()}
     request, item = encoder.encode(raw, "user", "context"), encoder.encode(raw, "item")
@@ -141,6 +141,27 @@ def test_the_order_of_the_fields_is_nothing_to_what_they_mean(tmp_path, name, pr
     assert (figures.anew, figures.cold) == ((), None)
     known = ["u1", "u2"], ["i1", "i2"]
     torch.testing.assert_close(network(*rows(now, *known)), old(*rows(before, *known)))
+
+
+@pytest.mark.parametrize("name", ["din", "din_sequence"])
+def test_attention_goes_with_its_history(tmp_path, name):
+    """Be there another one before it, and a third that is new."""
+    plain = fitted(["u1", "u2"], ["i1", "i2"])
+    first = plain[0].by_name["history"]
+    seen, bought = (first.model_copy(update={"name": other}) for other in ("seen", "bought"))
+    others = [field for field in plain[0].fields if field.name != "history"]
+    before = FeatureSpec(fields=(first, seen, *others)), plain[1]
+    start, old = parent(tmp_path, name, before)
+    turned = FeatureSpec(fields=(seen, first, *others)), plain[1]
+    network, figures = started(start, name, turned)
+    assert figures.anew == ()
+    known = ["u1", "u2"], ["i1", "i2"]
+    torch.testing.assert_close(network(*rows(turned, *known)), old(*rows(before, *known)))
+    network, figures = started(start, name, (FeatureSpec(fields=(bought, first, *others)), plain[1]))
+    assert figures.cold is None
+    assert {key.split(".")[1] for key in figures.anew} == {"0"}
+    carried, kept = (each.attention[place].query.weight for each, place in ((network, 1), (old, 0)))  # type: ignore[index, union-attr]
+    assert torch.equal(carried, kept)
 
 
 @pytest.mark.parametrize("name", ["final_net", "wukong", "fives"])
