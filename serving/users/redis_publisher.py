@@ -96,6 +96,7 @@ def _write(client: redis.Redis, version: Version, rows: Rows) -> None:
 
 def _renew(client: redis.Redis, version: Version) -> None:
     with client.pipeline(transaction=False) as pipe:
+        pipe.set(DRAFT, version.model_dump_json())
         for key in version.hashes():
             pipe.expire(key, DRAFT_SECONDS)
         pipe.execute()
@@ -113,15 +114,21 @@ def _check(client: redis.Redis, version: Version) -> None:
 
 
 def _switch(client: redis.Redis, version: Version, keep: int, older: bool) -> str | None:
-    """The name of the version before. Where the store does not say whether it has switched, the rows stay: they may be
-    read."""
+    """The name of the version before. Where the store does not say whether it has switched, it is asked: the connection
+    may have ended behind the switch. While it says nothing the rows stay: they may be read."""
+    replaced: Version | None = None
+
     def switch(pipe: Pipeline) -> Version | None:
+        nonlocal replaced
         before, draft = _read(pipe, CURRENT), _read(pipe, DRAFT)
+        if before == version:
+            return replaced
         if draft != version:
             raise DataError("another `sluice publish-features` has begun meanwhile, as this run stood still, or the "
-                            "store was emptied; publish again")
+                            "store was emptied, or evicts keys; publish again")
         if not older:
             check_order(before, version)
+        replaced = before
         pipe.multi()
         for key in version.hashes():
             pipe.persist(key)

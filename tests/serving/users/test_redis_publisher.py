@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -212,6 +216,51 @@ def test_one_whose_turn_another_has_taken_does_not_switch(store: RedisProcess) -
     assert drafts(store) == []
     with store.client() as client:
         assert client.get(CURRENT) is None
+
+
+@contextlib.contextmanager
+def cut_behind_the_switch(store: RedisProcess) -> Iterator[str]:
+    """The address of a way to the store whose first transaction is carried out there, and ends its connection before
+    the answer."""
+    host, port = store.address.removeprefix("redis://").split("/")[0].split(":")
+    cut = threading.Event()
+
+    def pass_on(caller: socket.socket) -> None:
+        with caller, socket.create_connection((host, int(port))) as there:
+            while select.select([caller, there], [], [])[0]:
+                for one, other in ((caller, there), (there, caller)):
+                    if not select.select([one], [], [], 0)[0]:
+                        continue
+                    told = one.recv(1 << 16)
+                    if not told:
+                        return
+                    other.sendall(told)
+                    if b"EXEC" in told and not cut.is_set():
+                        there.recv(1 << 16)
+                        cut.set()
+                        return
+
+    def listen(server: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=pass_on, args=(server.accept()[0],), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=listen, args=(server,), daemon=True).start()
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+        assert cut.is_set()
+
+
+def test_a_switch_whose_answer_is_lost_is_asked_for_and_not_undone(store: RedisProcess) -> None:
+    publish(store.address, version("before", 2, day=4), large_rows(2), 60)
+    with cut_behind_the_switch(store) as address:
+        assert publish(address, version("new", 3), large_rows(3), 60) == "before"
+    assert current(store).name == "new"
+    with store.client() as client:
+        hashes = [key for key in version("new", 3).hashes() if client.exists(key)]
+        assert sum(client.hlen(key) for key in hashes) == 3  # type: ignore[misc]
+        assert {client.ttl(key) for key in hashes} == {-1}
+        assert client.get(DRAFT) is None
 
 
 def test_an_older_version_replaces_a_later_one_only_where_it_is_to(store: RedisProcess) -> None:
