@@ -142,13 +142,15 @@ def apply(
 @contextlib.contextmanager
 def _alone_at(destination: Path) -> Iterator[None]:
     """Of two that begin at one bundle the one that ends first would be lost."""
-    path = destination.with_name(f".{destination.name}{WRITER}")
+    place = destination if destination.name not in ("", "..") else destination.resolve()
     try:
+        path = place.with_name(f".{place.name}{WRITER}")
+        path.parent.mkdir(parents=True, exist_ok=True)
         lock = take(path, str(os.getpid()))
     except Held as held:
         raise BundleError(f"process {held.told or 'that has just begun'} is applying a delta at {destination}; this "
                           "one has changed nothing: run it again once that has ended") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise BundleError(f"no delta can be applied at {destination}: {error}") from None
     try:
         yield

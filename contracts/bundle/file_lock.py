@@ -36,8 +36,12 @@ def take(path: Path, told: str) -> int:
             break
         os.close(lock)  # its holder has just taken it away
     _held.add(lock)
-    os.ftruncate(lock, 0)
-    os.write(lock, told.encode())
+    try:
+        os.ftruncate(lock, 0)
+        os.write(lock, told.encode())
+    except OSError:
+        let_go(path, lock)
+        raise
     return lock
 
 

@@ -297,6 +297,18 @@ DIES = """
 """
 
 
+def test_a_place_is_made_and_the_folder_that_one_stands_in_is_one(
+    two: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta.make(*two, tmp_path / "delta")
+    far = tmp_path / "2026-01-05" / "shop" / "served"
+    delta.apply(two[0], tmp_path / "delta", far)
+    assert contents(far) == contents(two[1])
+    monkeypatch.chdir(far)
+    assert delta.apply(Path(), tmp_path / "delta", Path()) == verify(two[1])
+    assert [path.name for path in far.parent.iterdir()] == ["served"]
+
+
 def test_one_that_was_killed_holds_up_nobody(two: tuple[Path, Path], tmp_path: Path) -> None:
     delta.make(*two, tmp_path / "delta")
     served = Path(shutil.copytree(two[0], tmp_path / "served"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -57,3 +58,18 @@ def test_a_fork_of_the_holder_lets_nothing_go(tmp_path: Path) -> None:
 def test_where_no_file_can_be_made_the_system_says_why(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         take(tmp_path / "missing" / "lock", "nobody")
+
+
+def test_what_cannot_be_said_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full: who tries again in this process is not refused by itself."""
+    path = tmp_path / "lock"
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            take(path, "the first")
+    assert not path.exists()
+    let_go(path, take(path, "the first"))
