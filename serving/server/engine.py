@@ -253,6 +253,7 @@ class Engine:
             self._start(job)
         except RuntimeError as error:
             log.error("no thread takes the place of one that hangs (%s): allow the server more of them", error)
+            job.finished = True
             _fail(job.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
             return False
         return True

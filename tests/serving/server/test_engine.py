@@ -17,7 +17,7 @@ from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
 from serving.request.query import MORE_COMES, Fallback, RankAnswer, RankQuery
 from serving.request.work_threads import WorkThread
-from serving.server.engine import BRIEF_SECONDS, Engine
+from serving.server.engine import BRIEF_SECONDS, STOPPING_SECONDS, Engine
 from serving.stages.funnel import Funnel
 from serving.stages.rank import RankStage
 
@@ -280,6 +280,37 @@ def test_it_is_stuck_where_the_system_gives_no_thread_in_place_of_one_that_hangs
         assert await asyncio.wait_for(calls[2], WAIT) == "complete"
         assert made.stuck == 0.0
         made.close()
+
+    run(ask())
+
+
+def test_a_request_without_a_thread_whose_caller_goes_takes_nobodys_place(
+    funnel: Funnel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is over when it gets no thread: what hangs is still what runs, and the engine free once that ends."""
+    let = threading.Event()
+
+    async def ask() -> None:
+        engine = Engine(funnel, 64, 1000.0, RESERVE)
+        hanging, refused = [asyncio.ensure_future(engine.submit(HangingRun(deadline, let), ""))
+                            for deadline in (Deadline(0.1), Deadline(None))]
+        await asyncio.sleep(0)
+
+        def goes(thread: WorkThread) -> None:
+            refused.cancel()
+            no_thread(thread)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(WorkThread, "start", goes)
+            assert await asyncio.wait_for(hanging, WAIT) == "salvaged"
+            with pytest.raises(asyncio.CancelledError):
+                await refused
+        await asyncio.sleep(2 * STOPPING_SECONDS)
+        assert not engine.free
+        let.set()
+        assert await asyncio.wait_for(engine.submit(HangingRun(Deadline(None), let), ""), WAIT) == "complete"
+        engine.close()
+        assert engine.free
 
     run(ask())
 
