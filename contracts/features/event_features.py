@@ -120,8 +120,11 @@ class EventFeatures(Section):
         return self.columns.get(name) or ("text" if name in self.readable else None)
 
     def also(self, columns: Mapping[str, ColumnType]) -> EventFeatures:
-        """With columns that other bundles read, or have read: they are recorded as these took them."""
-        return self.model_copy(update={"columns": {**columns, **self.columns}})
+        """With columns that other bundles read, or have read: they are recorded as these took them. Not those whose
+        names differ from its own in case alone: readers that ignore it would find one name twice."""
+        own = {name.lower() for name in self.columns}
+        others = {name: type_ for name, type_ in columns.items() if name.lower() not in own}
+        return self.model_copy(update={"columns": {**others, **self.columns}})
 
     def of_side(self, side: Side) -> list[FieldConfig]:
         """Counters."""

@@ -8,31 +8,38 @@ know more clicks than the host, and lack some: what has no place in it is passed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 
 
 def listed(row: Sequence[int], clicks: Sequence[tuple[int, bool]]) -> list[bool]:
     """Of each late one among `clicks` (item, is it late), newest first, whether the items of `row`, newest first, have
     it."""
+    places: dict[int, list[int]] = {}
+    for place, item in enumerate(row):
+        places.setdefault(item, []).append(place)
     found, between, end = list[bool](), list[int](), len(row)
     for item, late in reversed(clicks):
         if late:
             between.append(item)
-        elif (place := _last(row[:end], item)) >= 0:
-            found += _placed(row[place + 1 : end], between)
+        elif (place := _last(places, item, 0, end)) >= 0:
+            found += _placed(places, between, place + 1, end)
             between, end = [], place
-    return [*found, *_placed(row[:end], between)][::-1]
+    return [*found, *_placed(places, between, 0, end)][::-1]
 
 
-def _placed(row: Sequence[int], items: Sequence[int]) -> list[bool]:
-    """Whether each of `items`, oldest first, is in the row, newest first, before those ahead of it."""
-    found, end = list[bool](), len(row)
+def _placed(places: Mapping[int, Sequence[int]], items: Sequence[int], begin: int, end: int) -> list[bool]:
+    """Whether each of `items`, oldest first, is in the row from `begin` to `end`, before those ahead of it."""
+    found = list[bool]()
     for item in items:
-        place = _last(row[:end], item)
+        place = _last(places, item, begin, end)
         found.append(place >= 0)
         end = place if place >= 0 else end
     return found
 
 
-def _last(row: Sequence[int], item: int) -> int:
-    return max((place for place, one in enumerate(row) if one == item), default=-1)
+def _last(places: Mapping[int, Sequence[int]], item: int, begin: int, end: int) -> int:
+    """The item's last place from `begin` on and before `end`; -1 where it has none there."""
+    known = places.get(item, ())
+    before = bisect_left(known, end)
+    return known[before - 1] if before and known[before - 1] >= begin else -1
