@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,6 +68,7 @@ def missing(imported: dict[str, Path], installed: set[str]) -> dict[str, str]:
             if not {one.lower().replace("_", "-") for one in distributions.get(name, ())} & installed}
 
 
+@pytest.mark.slow
 def test_the_demo_installs_what_is_imported():
     everything = imported_at_the_top(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
     assert missing(everything, installed_by("demo")) == ASKED_FOR
@@ -90,6 +92,7 @@ SERVED = ("access", "batches", "bundle", "catalogue", "console", "embedded_store
           "workers")  # of a server, a gateway
 
 
+@pytest.mark.slow
 def test_the_image_for_serving_installs_what_a_server_imports():
     modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for room in SERVED
                for path in sorted((ROOT / "serving" / room).glob("*.py")) if path.stem != "__main__"]

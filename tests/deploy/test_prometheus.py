@@ -31,6 +31,7 @@ def promtool(*words: str) -> str:
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @needs_promtool
 def test_every_alert_fires_by_its_fault_and_not_before() -> None:
     assert promtool("test", "rules", *map(str, FAULTS)) == ""

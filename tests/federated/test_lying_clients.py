@@ -157,6 +157,7 @@ def the_plan(masking, policy):
     return plan(masking, policy, clients=CLIENTS, neighbours=4, min_clients=3)
 
 
+@pytest.mark.slow
 def test_a_lie_in_every_phase_costs_the_liar_or_the_attempt_and_nothing_else(tmp_path):
     """Whole rounds over Flower's messages."""
     of = the_plan("union", "cpp5")

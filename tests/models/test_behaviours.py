@@ -168,6 +168,7 @@ def xor_world(make_world: Callable[..., Any]) -> Any:
     return make_world(_xor, rows=8000, seed=7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_a_cross_is_learned_by_the_deep_ones_alone(
     name: str, xor_world: Any, spec: FeatureSpec, settings: Train, auc: Auc
@@ -180,6 +181,7 @@ def test_a_cross_is_learned_by_the_deep_ones_alone(
     assert reached > ceiling - 0.03 if name in DEEP else reached < 0.55
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_position_tower_takes_the_effect_of_the_position(
     name: str, make_world: Callable[..., Any], spec: FeatureSpec, settings: Train
@@ -202,6 +204,7 @@ def test_the_position_tower_takes_the_effect_of_the_position(
     assert logits.mean() == pytest.approx(0.5, abs=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAINED)
 @pytest.mark.parametrize("column", ["tags", "history"])
 def test_what_a_list_says_is_heard(

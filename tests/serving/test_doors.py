@@ -109,6 +109,7 @@ def http(house: House) -> Iterator[RunningGateway]:
         yield running
 
 
+@pytest.mark.slow
 def test_who_has_a_certificate_and_a_token_comes_in(house: House) -> None:
     assert house.code(house.with_token(SHOP)) == "OK"
     assert house.code(house.with_token(house.issuer.token())) == "OK"

@@ -14,6 +14,7 @@ from tests.docs_blocks import run
 from tests.serving.recorded_events import recordable
 
 
+@pytest.mark.slow
 def test_the_client_code_of_the_page_runs(
     bundle_folder: Path, loaded: LoadedBundle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

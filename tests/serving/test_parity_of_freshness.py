@@ -52,6 +52,7 @@ def offline(spark: Any, host: Host, folder: Path) -> dict[Asked, dict[str, Any]]
     return {(row["_request"], to_micros(row["_time"])): row for row in table.to_pylist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("config", [CONFIG, CLICKS_OF_ONE_TIME], ids=["two times", "clicks of one time"])
 def test_the_server_knew_what_the_features_say(

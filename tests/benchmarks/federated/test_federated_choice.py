@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 import tomllib
 
+import pytest
+
 from benchmarks.federated.federated_choice import SEARCHED, SERVERS, main
 from tests.benchmarks.printed_figures import refuses
 
@@ -25,6 +27,7 @@ def test_wrong_options_are_refused():
     assert refuses(main, "some.toml")
 
 
+@pytest.mark.slow
 def test_an_optimiser_of_the_server_is_chosen_with_its_rate(log, capsys):
     config, out = log
     main([str(config), "--out", str(out), "--rounds", "1", "--settings", "cpp2-none-holders", "--what", "server"])

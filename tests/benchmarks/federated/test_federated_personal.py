@@ -14,6 +14,7 @@ from contracts.config.config import load
 from tests.benchmarks.printed_figures import refuses
 
 
+@pytest.mark.slow
 def test_the_best_on_validation_is_shown_beside_the_common_head(log, capsys):
     config, out = log
     main([str(config), "--out", str(out), "--rates", "0.3", "--pulls", "0.1", "5", "--steps", "9", "2", "--json"])
@@ -28,6 +29,7 @@ def test_the_best_on_validation_is_shown_beside_the_common_head(log, capsys):
         assert 0 < found[figure][0] < 1
 
 
+@pytest.mark.slow
 def test_a_descent_that_is_looked_at_on_the_way_ends_where_one_in_a_piece_does(log):
     config, out = log
     clients = Clients(load(config), Artifacts(out), "cpp2")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from benchmarks.federated import noise_utility
 
 
+@pytest.mark.slow
 def test_the_table_is_printed_and_more_noise_is_less_epsilon(monkeypatch, capsys):
     monkeypatch.setattr(noise_utility, "NOISES", (0.0, 1.0, 64.0))
     noise_utility.main(["--clients", "300", "--rounds", "12", "--of-round", "100", "--json"])
@@ -19,6 +22,7 @@ def test_the_table_is_printed_and_more_noise_is_less_epsilon(monkeypatch, capsys
     assert plain["auc"][0] > 0.5
 
 
+@pytest.mark.slow
 def test_a_seed_is_another_log_and_the_worst_epsilon_of_all_is_shown(monkeypatch, capsys):
     monkeypatch.setattr(noise_utility, "NOISES", (1.0,))
     noise_utility.main(["--clients", "200", "--rounds", "4", "--of-round", "50", "--seeds", "2", "--json"])

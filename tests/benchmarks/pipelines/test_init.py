@@ -10,6 +10,7 @@ from benchmarks.pipelines.made_tables import access
 from contracts.config.config import load
 
 
+@pytest.mark.slow
 def test_a_table_has_a_row_per_model_and_its_configuration_can_be_given_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

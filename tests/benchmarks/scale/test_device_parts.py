@@ -24,6 +24,7 @@ def test_shares_of_the_copy_are_bytes_over_its_rate() -> None:
         assert abs(found[f"{name}_share_of_copy"] / expected - 1) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # of the compiler's own imports
 def test_the_pre_ranker_s_layers_can_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Traced as for every device, without the C++ that a CPU's code would be compiled by for 20 seconds."""

@@ -25,6 +25,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.server.entry import SERVICE as RANKING
 
 
+@pytest.mark.slow
 def test_the_bare_server_says_back_what_it_is_told_and_ends_with_us() -> None:
     with bare_server() as target, grpc.insecure_channel(target) as channel:
         say = channel.unary_unary(f"/{SERVICE}/{METHOD}")

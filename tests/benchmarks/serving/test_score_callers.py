@@ -21,6 +21,7 @@ def test_a_call_that_nobody_answers_has_failed(by: str) -> None:
     assert found.per_second == 0
 
 
+@pytest.mark.slow
 def test_who_answers_nothing_has_no_figures() -> None:
     with pytest.raises(SluiceError, match="grpc answered none of"):
         figures("grpc", f"127.0.0.1:{free_port()}", 1, 0.1, 3, 300)

@@ -26,6 +26,7 @@ def test_ratios_are_of_medians_and_ours_over_theirs() -> None:
     assert found["failed"] == 6
 
 
+@pytest.mark.slow
 def test_a_peer_that_answers_nothing_is_left_out_and_ours_is_not() -> None:
     nobody, missing = f"127.0.0.1:{free_port()}", dict[str, str]()
     assert measure({"fastapi": nobody}, 1, 0.1, 300, "wire", missing) == {}

@@ -68,6 +68,7 @@ def slope_of_the_sum(networks, batch):
     return torch.autograd.grad(total, head_of(networks.ranker))
 
 
+@pytest.mark.slow
 def test_descent_ends_where_the_rows_and_the_common_head_balance(own):
     """grad sum of losses + pull (h - h0) = 0; all below the head is as it was."""
     networks = networks_of("dnn")
@@ -88,6 +89,7 @@ def test_a_head_that_is_a_bias_alone_ends_at_the_clients_own_click_rate(own):
     assert float(said) == pytest.approx(float(own.label.mean()), abs=1e-3)
 
 
+@pytest.mark.slow
 def test_few_rows_or_a_strong_pull_leave_a_client_near_the_common_head(own):
     def distance(rows, pull):
         networks = networks_of("dnn")

@@ -52,6 +52,7 @@ def world(tmp_path_factory):
     return out, folder / "federated"
 
 
+@pytest.mark.slow
 def test_a_device_needs_no_spark_no_flower_and_no_graphs(world):
     out, folder = world
     user = int(client_files.memory(folder, 0).resolve().name, 16)
@@ -67,6 +68,7 @@ def test_a_device_needs_no_spark_no_flower_and_no_graphs(world):
     assert "signature" in found["said"]
 
 
+@pytest.mark.slow
 def test_devices_that_start_anew_with_each_message_finish_a_round(world):
     """Nothing but the folder is kept between two messages."""
     _, folder = world

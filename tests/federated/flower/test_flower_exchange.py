@@ -47,6 +47,7 @@ def flower_round(of, made, lose=lambda phase, node: False, grid_of=InProcessGrid
     return server.run(range(CLIENTS)), counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("masking", "policy"), [("per_row", "cpp1"), ("union", "cpp5"), ("none", "all")])
 def test_flower_carries_the_round_unchanged(tmp_path, masking, policy):
     of = plan(masking, policy)
@@ -64,6 +65,7 @@ def test_silence_and_errors_lose_a_client(tmp_path, monkeypatch):
     assert found.lost["train"] == [3, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["union", "choose", "train"])
 def test_an_answer_that_comes_late_loses_the_client_and_is_never_taken_for_another(tmp_path, phase):
     of = plan("union", "cpp5")

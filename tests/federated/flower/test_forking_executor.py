@@ -9,6 +9,7 @@ import sys
 import time
 from multiprocessing import active_children
 
+import pytest
 from flwr.supercore.constant import TaskType
 from flwr.supercore.superexec import run_superexec
 from flwr.supercore.superexec.executor import ExecutionSpec, LaunchResultStatus
@@ -26,6 +27,7 @@ def spec(task_type):
         runtime_dependency_install=False, parent_pid=None, suppress_output=True, task_id=1)
 
 
+@pytest.mark.slow
 def test_a_message_is_handled_in_a_process_of_its_own_that_is_taken_leave_of():
     executor, before = ForkingExecutor(), set(active_children())
     assert executor.launch(spec(TaskType.CLIENT_APP)).status is LaunchResultStatus.ACCEPTED
@@ -37,6 +39,7 @@ def test_a_message_is_handled_in_a_process_of_its_own_that_is_taken_leave_of():
     assert set(active_children()) <= before
 
 
+@pytest.mark.slow
 def test_a_fork_finds_imported_what_its_main_module_imports():
     """Each child of a fork server runs the module that its parent was started with: half a second where Flower's
     commands are imported for it."""

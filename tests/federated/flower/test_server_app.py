@@ -46,6 +46,7 @@ def seats_of(folder, setting):
     return Seats(grid_of(folder, setting), client_files.identities(folder), Closing())
 
 
+@pytest.mark.slow
 def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     settings: dict[str, str | int | float | bool] = {"folder": str(folder), "setting": "cpp5", "rounds": 2, "nodes": 6}
     main(grid_of(folder, "cpp5"), Context(1, 1, {}, RecordDict(), settings))
@@ -63,6 +64,7 @@ def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     assert written.warnings == ()
 
 
+@pytest.mark.slow
 def test_items_are_counted_once_when_the_rounds_are_done(folder, tmp_path, monkeypatch):
     """Rounds in between add up scores alone: who comes or goes between two of them tells nothing of its items by it."""
     own, asked = tmp_path / "federated", list[str]()
@@ -124,6 +126,7 @@ def test_nodes_are_waited_for_and_too_few_are_refused(folder):
         wait_for_clients(seats_of(folder, "cpp5"), 7, seconds=0.0)
 
 
+@pytest.mark.slow
 def test_a_deployment_follows_the_availability_of_its_configuration(folder, tmp_path):
     config = small_world.config(clients=4, population=6, neighbours=4, settings=("cpp5", "fedlaavg"), served="cpp5",
                                 availability="alternating", availability_period=4)
@@ -137,6 +140,7 @@ def test_a_deployment_follows_the_availability_of_its_configuration(folder, tmp_
     assert expected[0] != expected[2]
 
 
+@pytest.mark.slow
 def test_nodes_start_anew_under_other_ids_join_and_leave_between_rounds(folder, tmp_path):
     """Clients keep their numbers, so FedLaAvg knows whose upload it has, and cohorts stay what they are."""
     seats = seats_of(folder, "fedlaavg")

@@ -65,6 +65,7 @@ def test_a_node_asks_again_within_the_interval(quickened):
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.slow
 def test_the_executor_takes_the_arguments_of_flowers(quickened):
     made = quickened.subprocess.Popen([supernode.SUPEREXEC, "--help"])
     assert made.args[:3] == [sys.executable, "-m", "federated.flower.forking_executor"]

@@ -135,6 +135,7 @@ def test_the_bundle_is_served_unchanged(published):
     assert len(funnel.rank(query, Deadline(10.0)).items) == 5
 
 
+@pytest.mark.slow
 def test_of_takes_alone_a_probability_is_the_chance_that_the_user_takes_this_item(tmp_path):
     """Clients learn from three rows drawn for each take; what is served adds up to about 1 over all items."""
     config = small_world.config(settings=("cpp2",))

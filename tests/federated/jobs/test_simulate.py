@@ -21,6 +21,7 @@ def quiet(text: str, done: int, total: int) -> None:
     pass
 
 
+@pytest.mark.slow
 def test_a_server_started_again_goes_on_after_the_last_completed_round(tmp_path):
     config = small_world.config(settings=("cpp5",), served="cpp5")
     out = small_world.write(tmp_path / "out")
@@ -48,6 +49,7 @@ def test_a_round_that_cannot_be_finished_changes_nothing(tmp_path):
     assert not (tmp_path / "federated" / "runs" / "cpp5" / HISTORY).exists()
 
 
+@pytest.mark.slow
 def test_without_masks_the_model_is_the_same_and_nothing_may_be_served(tmp_path):
     config, out = small_world.config(settings=(WHOLE,), served=WHOLE), small_world.write(tmp_path / "out")
     open_ = config.model_copy(update={"federated": config.federated.model_copy(update={"masked": False})})
@@ -61,6 +63,7 @@ def test_without_masks_the_model_is_the_same_and_nothing_may_be_served(tmp_path)
         federate_job.federate(open_, out, quiet)
 
 
+@pytest.mark.slow
 def test_heads_of_their_own_are_counted_when_the_rounds_are_done_and_train_nothing_anew(tmp_path):
     """Whoever wants them after the rounds gets them for the model that is there."""
     config, out = small_world.config(settings=("cpp5", "central"), served="cpp5"), small_world.write(tmp_path / "out")

@@ -145,6 +145,7 @@ def test_who_says_nothing_or_nonsense_in_one_phase_is_lost_in_that_round_alone(t
         assert each.samples == 7 * len(each.finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", PHASES)
 def test_who_dies_in_a_phase_is_missed_in_both_rounds_and_sums_stay_exact(tmp_path, phase):
     of = plan("union", "cpp5", overlap=True)

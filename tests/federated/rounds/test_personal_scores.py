@@ -43,6 +43,7 @@ def asked(setup, folder, model):
     return count_scores(setup, LocalExchange(clients), range(CLIENTS), rows, dense, AT_THE_END)
 
 
+@pytest.mark.slow
 def test_masked_counts_are_those_of_each_client_with_the_head_that_it_keeps(world):
     setup, folder, model = world
     (found,) = asked(setup, folder, model)

@@ -272,6 +272,7 @@ def test_who_sends_nonsense_before_anybody_uploads_under_fedlaavg_is_left_out_al
     assert run.latest.accepted[liar] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempts", [1, 2, 3])
 def test_a_server_started_again_tells_of_what_was_void_to_who_has_yet_to_hear(tmp_path, attempts):
     """It ends when so many attempts of the first round were abandoned or done, each of which left somebody out."""

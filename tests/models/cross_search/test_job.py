@@ -68,6 +68,7 @@ def parts(figures: CrossesSummary) -> set[frozenset[str]]:
     return {frozenset(cross.parts) for cross in figures.crosses}
 
 
+@pytest.mark.slow
 def test_a_planted_triple_is_found_in_the_training_window(tmp_path: Path) -> None:
     out = world(tmp_path, triple_logit())
     figures = searched(config(), out)
@@ -95,6 +96,7 @@ def test_a_search_in_examples_of_a_field_that_is_gone_names_the_job_that_makes_t
         searched(fewer, world(tmp_path, pair_logit(0, 4)), force=True)
 
 
+@pytest.mark.slow
 def test_the_search_sees_the_training_window_alone(tmp_path: Path) -> None:
     logit = pair_logit(0, 4)
     out = world(tmp_path, logit)
@@ -114,12 +116,14 @@ def test_budgets_are_respected(tmp_path: Path) -> None:
     assert searched(config(max_keys=10), out).crosses == ()
 
 
+@pytest.mark.slow
 def test_a_pure_parity_of_three_is_the_known_limit(tmp_path: Path) -> None:
     """No pair inside it says anything, so a search in increasing order never comes to the triple."""
     figures = searched(config(), world(tmp_path, parity_logit(0, 2, 4)))
     assert frozenset({"f0", "f2", "f4"}) not in parts(figures)
 
 
+@pytest.mark.slow
 def test_a_parity_of_two_is_found_where_it_is_proposed(tmp_path: Path) -> None:
     """Products of embeddings see a pair that neither field hints at: more than the premise of the search promises."""
     figures = searched(config(thresholds=[0.0, 1.0]), world(tmp_path, parity_logit(1, 4)))
@@ -134,6 +138,7 @@ def test_nothing_to_cross_is_said(tmp_path: Path) -> None:
         searched(config(), out)
 
 
+@pytest.mark.slow
 def test_a_search_without_its_comparison_is_done_again_and_one_with_it_is_kept(tmp_path: Path) -> None:
     out, wanted = world(tmp_path, pair_logit(0, 4)), config(compare_rows=1000)
     found, comparison = find_crosses(wanted, out)
@@ -150,6 +155,7 @@ def test_a_search_without_its_comparison_is_done_again_and_one_with_it_is_kept(t
     assert find_crosses(wanted, out) == (compared, None)
 
 
+@pytest.mark.slow
 def test_rivals_made_beside_a_search_read_examples_as_they_were_and_change_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +179,7 @@ def test_rivals_made_beside_a_search_read_examples_as_they_were_and_change_no_fi
     assert not [*out.crosses.glob("checkpoints*")]
 
 
+@pytest.mark.slow
 def test_a_search_that_was_ended_goes_on_by_resume_and_no_other_does(tmp_path: Path) -> None:
     plain = config(epochs=1)
     kept = plain.model_copy(update={"train": plain.train.model_copy(update={"checkpoint_minutes": 1e-9})})
@@ -207,6 +214,7 @@ def told_to_end(monkeypatch: pytest.MonkeyPatch, update: int) -> None:
     monkeypatch.setattr(RunCheckpoint, "wish", wish)
 
 
+@pytest.mark.slow
 def test_a_comparison_that_was_told_to_end_goes_on_by_resume_without_another_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def in_fork(action: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "seconds"), [(signal.SIGKILL, 0.0), (signal.SIGTERM, 3600.0)])
 def test_a_search_ended_in_the_middle_goes_on_to_the_same_bits(
     parts: tuple[ExampleSet, ExampleSet], tmp_path: Path, kind: signal.Signals, seconds: float

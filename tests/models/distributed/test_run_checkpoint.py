@@ -160,6 +160,7 @@ print(*[path.name for path in kept.folder.iterdir()])
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_last_checkpoint_whole(tmp_path: Path) -> None:
     *said, names = small_disk.run(FULL, tmp_path / "disk", "1m").splitlines()
     assert names == "000001"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureSpec
@@ -47,6 +48,7 @@ def test_lists_are_their_length_and_their_most_frequent_values(item_world: Any, 
     assert max(categories) < 6
 
 
+@pytest.mark.slow
 def test_the_trees_do_not_hang_on_the_threads(item_world: Any, spec: FeatureSpec) -> None:
     frequent = frequent_values(item_world.train, spec)
     (train, categories), (test, _) = (raw_columns(part, spec, frequent)

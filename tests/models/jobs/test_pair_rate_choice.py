@@ -78,6 +78,7 @@ def bygone(tmp_path: Path, pair_spec: FeatureSpec, pair_graph: PairGraph, write:
     return Run(tmp_path, pair_spec, pair_graph, write, lambda city, _: np.where(city % 2 == 0, 0.5, 0.2))
 
 
+@pytest.mark.slow
 def test_rates_that_tell_what_training_cannot_are_read(paying: Run) -> None:
     found = paying.chosen(config())
     assert paying.named == [("city", "brand")]
@@ -90,6 +91,7 @@ def test_rates_that_tell_what_training_cannot_are_read(paying: Run) -> None:
     assert found == summary.read(paying.out.pair_rates, PairRatesSummary)
 
 
+@pytest.mark.slow
 def test_rates_of_what_holds_no_more_are_left_out_and_the_sentence_says_so(bygone: Run) -> None:
     found = bygone.chosen(config())
     assert bygone.named == []
@@ -102,6 +104,7 @@ def test_rates_of_what_holds_no_more_are_left_out_and_the_sentence_says_so(bygon
     assert not found.are_read
 
 
+@pytest.mark.slow
 def test_without_a_judge_they_are_read_unasked(bygone: Run) -> None:
     bygone.chosen(config())
     found = bygone.chosen(config(judge=False))
@@ -110,6 +113,7 @@ def test_without_a_judge_they_are_read_unasked(bygone: Run) -> None:
     assert found == summary.read(bygone.out.pair_rates, PairRatesSummary)
 
 
+@pytest.mark.slow
 def test_a_judgement_is_kept_until_what_it_depends_on_changes(paying: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     first, trained, fit = paying.chosen(config()), list[object](), fitting.fit
 
@@ -126,6 +130,7 @@ def test_a_judgement_is_kept_until_what_it_depends_on_changes(paying: Run, monke
     assert len(trained) == 2
 
 
+@pytest.mark.slow
 def test_without_pairs_nothing_is_judged(paying: Run) -> None:
     paying.chosen(config())
     given = config()

@@ -38,6 +38,7 @@ def test_fresh_features_make_a_model_beside_the_published_one(make_task) -> None
     assert not task.out.model("popularity").exists()
 
 
+@pytest.mark.slow
 def test_members_of_an_ensemble_are_what_their_seeds_alone_give(make_task) -> None:
     task = make_task(ensemble=2, embedding_l2=0.0)
     both = train_ranker(task, "dnn")

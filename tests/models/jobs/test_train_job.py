@@ -189,6 +189,7 @@ def test_a_pre_ranker_without_calibration_is_trained_again(trained, tmp_path) ->
     assert (out.model("pre_ranker") / CALIBRATION).exists()
 
 
+@pytest.mark.slow
 def test_a_second_run_trains_nothing_and_other_settings_train_again(trained, tmp_path) -> None:
     out = Artifacts(tmp_path / "copy")
     shutil.copytree(trained[0].out, out.out)

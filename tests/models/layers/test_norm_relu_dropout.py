@@ -65,6 +65,7 @@ assert z.grad.isfinite().all()
 """
 
 
+@pytest.mark.slow
 def test_fewer_threads_than_asked_for_compute_all_rows(way: str) -> None:
     if way == "compiled":
         subprocess.run([sys.executable, "-c", FEWER_THREADS], check=True, env=os.environ | {"OMP_THREAD_LIMIT": "2"})

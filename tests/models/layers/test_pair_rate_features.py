@@ -251,6 +251,7 @@ def test_a_spec_without_statistics_is_as_it_was(pair_spec):
     assert FeatureSpec.model_validate_json(named.model_dump_json()) == named
 
 
+@pytest.mark.slow
 def test_a_server_needs_no_graph_library():
     code = "import sys, serving.server.server, serving.assembly.verify; print('torch_geometric' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

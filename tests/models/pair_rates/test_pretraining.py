@@ -43,6 +43,7 @@ def fitted(pair_graph):
     return fit(pair_graph, SETTINGS.model_copy(update={"layers": 1, "learning_rate": 5e-2}))
 
 
+@pytest.mark.slow
 def test_pairs_never_seen_together_are_known_from_region_and_tier(fitted, pair_graph, pair_rates):
     city, brand = np.indices(pair_rates.shape)
     never = (city + brand) % 4 == 0

@@ -115,6 +115,7 @@ def test_the_weights_written_are_those_of_the_chosen_network(outcome: Outcome, o
     assert (out.model("fscd") / CALIBRATION).exists()
 
 
+@pytest.mark.slow
 def test_the_test_window_chooses_nothing(outcome: Outcome, out: Artifacts, config: Config) -> None:
     lists = prerank_market.lists(prerank_market.task().sources.items.ids, 60, 2)
     replace(lists, teacher=-lists.teacher).save(out.candidates / "test")

@@ -33,6 +33,7 @@ def points() -> list[prerank_sweep.Point]:
     return sweep(task())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_noise_and_the_dear_copy_go_and_what_is_needed_stays(seed: int) -> None:
     assert kept_at(task(seed), 5e-3) == NEEDED
@@ -84,6 +85,7 @@ def test_a_budget_is_kept(points: list[prerank_sweep.Point]) -> None:
     assert choose([*points, sweep(task(budget=2.5))[-1]], settings).cost <= 2.5
 
 
+@pytest.mark.slow
 def test_a_budget_below_every_field_is_refused() -> None:
     with pytest.raises(ConfigError, match="cheapest field alone"):
         sweep(task(budget=0.01, penalties=[0.0]))

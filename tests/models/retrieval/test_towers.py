@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from models.interactions.interactions import from_lists
@@ -40,6 +41,7 @@ def test_what_follows_on_a_ring_is_learned():
     assert near > 0.5  # 5 of 24 by chance
 
 
+@pytest.mark.slow
 def test_mixed_and_hard_negatives_change_what_is_learned_and_one_seed_is_one_fit():
     split = ring_split()
     plain = TowerSettings(width=16, embedding=8, hidden=(32,), epochs=15, batch=64, learning_rate=1e-2)

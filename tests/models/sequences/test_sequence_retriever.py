@@ -18,6 +18,7 @@ QUICK = SequenceSettings(encoder=EncoderSettings(width=16), epochs=30, batch=64,
                          validate_every=2, patience=15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", ["transformer", "ligr", "hstu"])
 def test_what_follows_on_a_ring_is_learned(block):
     split = ring_split()

@@ -70,6 +70,7 @@ except SluiceError as error:
 """
 
 
+@pytest.mark.slow
 def test_an_aggregation_beyond_memory_is_spilled_and_a_join_beyond_it_says_so() -> None:
     """In a process of its own: the server reads its memory where it starts."""
     done = subprocess.run([sys.executable, "-c", SMALL_MEMORY], capture_output=True, text=True, check=True)

@@ -142,6 +142,7 @@ def test_one_day_again_is_the_same_and_touches_no_file(
     assert {path: path.stat().st_mtime_ns for path in out.features.rglob("*.parquet")} == stamps
 
 
+@pytest.mark.slow
 def test_a_log_in_passes_of_some_days_is_what_it_is_in_one(
     spark: SparkSession, built: tuple[Artifacts, dict[int, dict[str, Any]]], tmp_path: Path
 ) -> None:

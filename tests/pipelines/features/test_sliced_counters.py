@@ -60,6 +60,7 @@ def test_no_task_holds_more_of_a_key_with_a_third_of_the_events_than_an_hour_of_
     assert 0 < max(int(file.name) for file in tmp_path.iterdir()) <= 3 * 4
 
 
+@pytest.mark.slow
 def test_a_key_that_is_too_much_for_a_task_whole_is_not_in_slices() -> None:
     """300 thousand impressions in ten days, with 60 MiB beyond what the process needs without them."""
     script = Path(__file__).with_name("counts_in_little_memory.py")

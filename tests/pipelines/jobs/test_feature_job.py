@@ -199,6 +199,7 @@ def test_labels_of_one_class_are_refused(spark, tmp_path):
         make_features(config(), write_log(tmp_path / "data", click_rate=0.0), Artifacts(tmp_path / "out"))
 
 
+@pytest.mark.slow
 def test_a_refused_run_leaves_the_online_tables_of_the_last_good_one(spark, data, tmp_path):
     out = Artifacts(tmp_path / "out")
     make_features(config(), data, out)
@@ -218,6 +219,7 @@ def found_cross(*parts, representation="embedding", min_count=2):
                       representation=representation)
 
 
+@pytest.mark.slow
 def test_encoding_again_with_found_crosses_is_the_whole_job_with_them(spark, data, tmp_path):
     again, whole = Artifacts(tmp_path / "again"), Artifacts(tmp_path / "whole")
     crosses = FoundCrosses(digest="d", crosses=(
@@ -237,6 +239,7 @@ def test_encoding_again_with_found_crosses_is_the_whole_job_with_them(spark, dat
     assert "user_x_price_4" not in table(again, "test").column_names
 
 
+@pytest.mark.slow
 def test_crosses_of_the_same_names_are_encoded_again_where_a_search_would_have_them_otherwise(spark, data, tmp_path):
     """And are not where it says what it said, also after a day was made again."""
     out = Artifacts(tmp_path)
@@ -258,6 +261,7 @@ def test_crosses_of_the_same_names_are_encoded_again_where_a_search_would_have_t
     assert not has_found_crosses(config(), out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", [
     {"price": {"granularities": [8]}}, {"place": {"name": "where", "column": "place"}},
 ], ids=["other bins", "renamed"])

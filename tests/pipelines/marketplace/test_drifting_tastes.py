@@ -26,6 +26,7 @@ def drift():
     return build_drift(SMALL, 3)
 
 
+@pytest.mark.slow
 def test_the_first_day_is_the_world_without_drift(drift):
     _, _, still = build_world(SMALL, 3)
     pairs = zip(drift.on(0).terms, still.terms, strict=True)
@@ -43,6 +44,7 @@ def test_tables_turn_by_the_angle_and_other_terms_stay(drift):
         "fields", "crosses_order_2", "crosses_order_3", "segment_taste"}
 
 
+@pytest.mark.slow
 def test_the_tastes_of_users_turn_at_their_own_pace():
     still = build_drift(SMALL, 3)
     quarter = build_drift(SMALL.model_copy(update={"drift": 0.0, "user_drift": np.pi / 2}), 3)

@@ -65,6 +65,7 @@ def keys(table: pa.Table) -> list[tuple[str, str]]:
     return list(zip(table["request_id"].to_pylist(), table["item_id"].to_pylist(), strict=True))
 
 
+@pytest.mark.slow
 def test_one_seed_gives_the_same_bytes_and_another_seed_others(tmp_path: Path) -> None:
     tiny = Simulation(events=4_000, users=300, items=150, days=2)
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):

@@ -101,6 +101,7 @@ def test_oracle_slate_is_far_above_the_popular_items(truth: Truth, shown: Shown)
     assert best > 1.5 * np.mean([s[popular].mean() for s in slates])
 
 
+@pytest.mark.slow
 def test_pair_rate_equals_the_mean_over_all_users_items_and_contexts_of_the_pair(truth: Truth) -> None:
     rates = truth.pair_rate(samples=400, seed=1)
     assert rates.shape == (len(truth.values["city"]), len(truth.values["brand"]))

@@ -146,6 +146,7 @@ def test_features_are_those_of_the_moment_and_count_takes_alone(made: tuple[Arti
         assert row["price"] == [price for _, item, at, price in events if item == row[ITEM] and at < row[TIME]][-1]
 
 
+@pytest.mark.slow
 def test_a_second_run_touches_nothing_and_a_day_comes_out_as_in_the_whole(
     spark: SparkSession, data: Path, made: tuple[Artifacts, FeaturesSummary],
 ) -> None:

@@ -66,6 +66,7 @@ def test_counts_are_read_as_far_as_a_filter_makes_it_necessary():
     assert len(channel.best(every[:0], 0, Watched.of(every % 2 == 1))) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sasrec", "ease", "item_cosine"])
 def test_the_best_are_distinct_admitted_and_in_the_order_of_their_scores(with_channel, name):
     channel = next(channel for channel in with_channel.channels if channel.name == name)

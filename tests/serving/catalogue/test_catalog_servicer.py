@@ -44,6 +44,7 @@ def shown(channel: grpc.Channel) -> list[str]:
     return [item.item_id for item in sluice_pb2_grpc.RankingStub(channel).Rank(request, timeout=60).items]
 
 
+@pytest.mark.slow
 def test_changes_over_the_wire_outlive_the_server(bundle_folder: Path, tmp_path: Path) -> None:
     options = ("--fresh", str(tmp_path / "fresh"), "--workers", "1")
     server = ServerProcess(bundle_folder, tmp_path / "server.log", options=options)
@@ -196,6 +197,7 @@ def test_the_command_says_what_became_of_every_item(loaded: LoadedBundle, bundle
         servicer.close()
 
 
+@pytest.mark.slow
 def test_a_server_that_keeps_no_changes_says_so(bundle_folder: Path, tmp_path: Path) -> None:
     server = ServerProcess(bundle_folder, tmp_path / "server.log", options=("--workers", "1"))
     try:

@@ -96,6 +96,7 @@ def test_one_that_is_wrong_is_refused_whole_and_alone(
     assert [change.item for change in right.changes] == ["right"]
 
 
+@pytest.mark.slow
 def test_what_is_refused_leaves_nothing_to_the_garbage_collector(loaded: LoadedBundle) -> None:
     """Errors kept with their frames were collected by the ten thousands at once, while every caller waited."""
     def kept_by(items: int) -> int:

@@ -23,6 +23,7 @@ from tests.serving.counted_items import WINDOW
 from tests.serving.recorded_events import SECOND, recorded_features, store_at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_begun_anew_at_any_moment_it_knows_what_it_knew_all_along(
     loaded: LoadedBundle, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

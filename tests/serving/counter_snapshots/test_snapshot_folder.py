@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from serving.counter_snapshots.snapshot_file import opened
 from serving.counter_snapshots.snapshot_folder import KEPT, SnapshotFolder
 from serving.item_counters.counter_standing import HeldCounters, Standing
@@ -64,6 +66,7 @@ def test_what_a_killed_writer_left_is_no_snapshot_and_is_removed(tmp_path: Path)
     assert seen(folder) == [3]
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_the_last_whole(tmp_path: Path) -> None:
     """At any moment of its writing; what was half written is no snapshot."""
     draw, folder = random.Random(1), SnapshotFolder(tmp_path)

@@ -92,6 +92,7 @@ def test_no_row_is_read_that_no_request_needs(
     assert set(clicks[USER].to_pylist()) <= set(shown[USER].to_pylist())
 
 
+@pytest.mark.slow
 def test_histories_are_told_what_the_log_says_of_their_events(
     market: Any, log: Artifacts, told_bundle: LoadedBundle, tmp_path: Path
 ) -> None:

@@ -90,6 +90,7 @@ for number in range(10**9):
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_the_last_second_at_most_and_all_of_it_is_counted(tmp_path: Path) -> None:
     """The writer says when it appended what; all that is older than the interval is there, the rest counted."""
     folder, said = tmp_path / "answers", tmp_path / "said"
@@ -125,6 +126,7 @@ def test_a_living_process_counts_for_a_dead_one(tmp_path: Path, monkeypatch: pyt
     assert calls(tmp_path, LOST) == 1
 
 
+@pytest.mark.slow
 def test_a_reader_never_meets_a_half_written_file(tmp_path: Path) -> None:
     log = ResponseLog(tmp_path, flush_seconds=0.001, file_seconds=0.02)
     for number in range(60):

@@ -41,6 +41,7 @@ def test_size_grows_with_all_that_a_request_may_make_long() -> None:
     assert all(row.size > plain.size + 900 for row in longer)
 
 
+@pytest.mark.slow
 def test_size_is_no_less_than_what_is_held() -> None:
     """Thousand rows, each made of values of its own."""
     tracemalloc.start()

@@ -95,6 +95,7 @@ def test_cyclic_garbage_is_collected_in_pieces():
         gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_garbage_that_was_kept_for_long_is_collected_in_pieces():
     """However much was loaded: cycles that outlive the young collections wait for no fourth of that."""
     before, pieces = gc.get_threshold(), []
@@ -296,6 +297,7 @@ def until_status(channel, status: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_thousand_connections_that_ask_nothing_leave_the_others_served(patient, patient_client, loaded):
     """Half of them say nothing at all, the others begin to speak HTTP/2 and never read."""
     idle = [socket.create_connection(("127.0.0.1", patient.port), timeout=20) for _ in range(MANY)]
@@ -345,6 +347,7 @@ def test_health_and_reflection_answer(channel):
     assert "sluice.v1.Ranking" in ProtoReflectionDescriptorDatabase(channel).get_services()
 
 
+@pytest.mark.slow
 def test_a_second_server_on_the_port_is_refused(server, bundle_folder, tmp_path):
     with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 is taken"):
         ServerProcess(bundle_folder, tmp_path / "second.log", server.port, ("--workers", "1"))
@@ -374,6 +377,7 @@ def test_sigterm_lets_running_requests_finish_and_refuses_new_connections(publis
         assert server.wait(15) == 0
 
 
+@pytest.mark.slow
 def test_sigterm_refuses_callers_that_never_pause(bundle_folder, loaded, tmp_path):
     """Answered or UNAVAILABLE, which a client may send again elsewhere; CANCELLED would blame the caller."""
     server = ServerProcess(bundle_folder, tmp_path / "server.log", options=("--workers", "1"))
@@ -402,6 +406,7 @@ def test_sigterm_refuses_callers_that_never_pause(bundle_folder, loaded, tmp_pat
     assert server.process.wait(15) == 0
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_server_whose_health_is_watched_by_one_that_takes_nothing(bundle_folder, loaded, tmp_path):
     """What it has answered is in the log."""
     options = ("--log-answers", str(tmp_path / "answers"), "--workers", "1")

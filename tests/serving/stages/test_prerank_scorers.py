@@ -46,6 +46,7 @@ def bundle_weights(bundle: LoadedBundle) -> dict[str, torch.Tensor]:
     return bundle.fscd.network.state_dict()
 
 
+@pytest.mark.slow
 def test_the_served_scores_are_the_network_s(bundle: LoadedBundle, network: Fscd) -> None:
     features = RequestFeatures(bundle)
     requester = features.requester(ASKED)

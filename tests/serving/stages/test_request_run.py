@@ -52,6 +52,7 @@ def fallbacks(answer: RankAnswer) -> dict[str, Fallback]:
     return {stage.name: stage.fallback for stage in answer.stages if stage.fallback is not Fallback.NONE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "computed"), [("fscd", 0), ("towers", 1)])
 def test_the_tower_of_a_cold_user_is_computed_only_where_a_stage_reads_it(
     publish_bundle: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, kind: str, computed: int
@@ -72,6 +73,7 @@ def test_the_tower_of_a_cold_user_is_computed_only_where_a_stage_reads_it(
     assert len(asked) == computed + 1
 
 
+@pytest.mark.slow
 def test_the_tower_of_a_cold_user_is_computed_where_it_retrieves_for_them(publish_bundle: Callable[..., Path]) -> None:
     bundle = LoadedBundle.load(publish_bundle(prerank={"kind": "fscd"}, retrieve={"cold": "two_tower"}))
     answer = Funnel(bundle).rank(RankQuery("a stranger", 5, {"device": "phone"}), Deadline(None))

@@ -140,6 +140,7 @@ def test_a_writer_that_is_killed_half_way_leaves_the_version_before_and_the_next
     assert read(tmp_path) == ("next", {b"next"}, ROWS)
 
 
+@pytest.mark.slow
 def test_writers_that_are_killed_at_any_moment_leave_one_whole_version(tmp_path: Path) -> None:
     """The last that was acknowledged, or the one after it."""
     random = Random(7)

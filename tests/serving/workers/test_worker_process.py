@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
 
@@ -13,6 +15,7 @@ def started(folder: Path) -> WorkerProcess:
     return WorkerProcess(WorkerSettings(folder=folder, host="127.0.0.1", port=0, connection_seconds=1))
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_no_bundle_is_refused_in_the_workers_words(tmp_path: Path) -> None:
     worker = started(tmp_path)
     end = time.monotonic() + 60
@@ -31,6 +34,7 @@ def test_one_that_loads_can_be_killed(bundle_folder: Path) -> None:
     assert not worker.alive
 
 
+@pytest.mark.slow
 def test_while_it_waited_to_listen_it_was_not_silent(bundle_folder: Path) -> None:
     worker = started(bundle_folder)
     end = time.monotonic() + 60

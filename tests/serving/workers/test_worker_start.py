@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from contracts.bundle.bundle import read_manifest
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
@@ -19,6 +21,7 @@ def core_seconds(folder: Path) -> float:
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.slow
 def test_it_follows_orders_says_which_bundle_is_served_and_ends_with_its_supervisor(bundle_folder: Path) -> None:
     settings = WorkerSettings(folder=bundle_folder, host="127.0.0.1", port=0, connection_seconds=1)
     worker = subprocess.Popen([sys.executable, "-m", "serving.workers.worker_start", settings.model_dump_json()],

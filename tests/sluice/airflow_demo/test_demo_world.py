@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.console import Console
 
 from contracts.config.config import load
@@ -18,6 +19,7 @@ def test_the_configuration_rolls_over_all_days_of_the_demo(tmp_path):
     assert config.log.history == 7 * 86_400
 
 
+@pytest.mark.slow
 def test_a_seed_and_changed_keys_are_in_every_configuration_of_the_world(tmp_path):
     world = DemoWorld(tmp_path, 100, Console(quiet=True), 7, {"watch": {"click_wait": "1s"}})
     worse = load(world.configured("worse.toml", {"train": {"ranker": "popularity"}}))

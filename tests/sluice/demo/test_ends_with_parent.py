@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from contracts.artifacts import Artifacts
 
 CHILD = [sys.executable, "-m", "sluice.demo.ends_with_parent"]
@@ -31,6 +33,7 @@ def test_one_whose_parent_has_gone_before_it_could_be_told_does_nothing() -> Non
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_compared_folders_server_ends_with_a_console_that_is_killed(run: Artifacts, tmp_path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}  # for what the killed one leaves
     command = [sys.executable, "-c", COMPARED, str(run.bundle)]

@@ -100,6 +100,7 @@ def test_a_table_of_a_third_of_the_items_is_joined_and_one_of_fewer_told(known: 
         assert (said in told) is (known < ITEMS)
 
 
+@pytest.mark.slow
 def test_without_names_a_table_of_half_the_keys_is_none(tmp_path: Path) -> None:
     path = nameless(tmp_path)
     text = (tmp_path / "u.item").read_text().splitlines()

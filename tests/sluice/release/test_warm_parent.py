@@ -90,6 +90,7 @@ def test_wrong_use_is_said(world, tmp_path):
         Parent.read(nothing)
 
 
+@pytest.mark.slow
 def test_a_version_that_is_gone_is_not_replaced_in_silence(world, tmp_path):
     config, first, _, store = world
     out = Artifacts(tmp_path)

@@ -157,6 +157,7 @@ def champion_number(store: BundleRegistry) -> str | None:
     return champion.number if champion else None
 
 
+@pytest.mark.slow
 def test_the_champion_is_rolled_back_in_the_registry_once(traffic, tmp_path):
     store = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
     first, second = (store.register(market_run(tmp_path / name, honest=name == "a").bundle, Lineage()) for name in "ab")

@@ -79,6 +79,7 @@ def test_a_run_tells_crosses_frontier_costs_and_rounds(tmp_path: Path) -> None:
     assert dict(zip(led.columns, led.rows[0], strict=True))["predicted / observed"] == 1.0321
 
 
+@pytest.mark.slow
 def test_versions_of_the_registry_are_told_with_what_became_of_them(tmp_path: Path) -> None:
     registry = BundleRegistry(f"sqlite:///{tmp_path / 'mlflow.db'}")
     first, second, third = (

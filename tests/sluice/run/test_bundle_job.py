@@ -28,6 +28,7 @@ def quiet() -> Console:
     return Console(file=io.StringIO())
 
 
+@pytest.mark.slow
 def test_what_is_published_is_what_the_summary_says(parts: Artifacts) -> None:
     console = quiet()
     made = build_bundle(CONFIG, parts, console)
@@ -41,6 +42,7 @@ def test_what_is_published_is_what_the_summary_says(parts: Artifacts) -> None:
     assert not (parts.out / ".build").exists()
 
 
+@pytest.mark.slow
 def test_the_same_parts_make_the_same_version_in_another_folder(parts: Artifacts, tmp_path: Path) -> None:
     here = build_bundle(CONFIG, parts, quiet())
     there = build_bundle(CONFIG, parts, quiet(), Artifacts(tmp_path))

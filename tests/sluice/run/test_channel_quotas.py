@@ -46,6 +46,7 @@ def chosen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return config, out, choose_quotas(config, out, 0, lambda *_: None)
 
 
+@pytest.mark.slow
 def test_quotas_are_the_candidates_and_every_channel_has_its_recall(chosen: Chosen) -> None:
     config, out, made = chosen
     assert summary.read(out.channels, ChannelsSummary) == made
@@ -58,6 +59,7 @@ def test_quotas_are_the_candidates_and_every_channel_has_its_recall(chosen: Chos
     assert all(share is not None and 0 <= share <= 1 for share in found.alone.values())
 
 
+@pytest.mark.slow
 def test_counters_know_no_click_that_quotas_are_chosen_or_judged_by(
     chosen: Chosen, monkeypatch: pytest.MonkeyPatch
 ) -> None:

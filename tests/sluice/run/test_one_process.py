@@ -40,6 +40,7 @@ def started(arguments: list[str], *paths: Path, before: str = "") -> subprocess.
                           check=False)
 
 
+@pytest.mark.slow
 def test_a_command_goes_on_in_as_many_processes_as_wanted() -> None:
     found = started(["--version"])
     assert found.returncode == 0, found.stderr
@@ -47,6 +48,7 @@ def test_a_command_goes_on_in_as_many_processes_as_wanted() -> None:
     assert set(found.stdout.splitlines()) == {f"sluice {version('sluice')}"}
 
 
+@pytest.mark.slow
 def test_an_error_of_the_users_ends_all_at_once_in_one_sentence_with_its_exit_code(tmp_path: Path) -> None:
     found = started(["train", str(tmp_path / "nowhere.toml")])
     assert found.returncode == ConfigError.exit_code, found.stderr
@@ -54,6 +56,7 @@ def test_an_error_of_the_users_ends_all_at_once_in_one_sentence_with_its_exit_co
     assert str(tmp_path / "nowhere.toml") in found.stderr
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_survived(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal\n"

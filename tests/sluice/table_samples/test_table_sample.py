@@ -72,6 +72,7 @@ def test_parquet_is_sampled_at_its_beginning_middle_and_end_however_it_is_cut(gr
     assert thirds(numbers, rows) == pytest.approx([1 / 3] * 3, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [400_000, 900_000])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
 def test_text_is_sampled_at_its_beginning_middle_and_end_packed_or_not(name: str, rows: int, tmp_path: Path) -> None:
