@@ -40,7 +40,7 @@ class WarmStartFigures(Record):
 
 
 class FitFigures(Record):
-    """How training went. `digest` names all that the weights depend on; `warm_start` is None after a cold start."""
+    """How training went. `digest` names all that the weights depend on; `warm_start` is None where no bundle had it."""
 
     seconds: float
     rows_per_second: float

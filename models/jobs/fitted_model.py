@@ -17,12 +17,17 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class FittedModel(NamedTuple, Generic[Network]):
-    """`name` is that of its folder; `warm_start` None where it began cold."""
+    """`name` is that of its folder; `warm_start` None where no bundle had it."""
 
     name: str
     network: Network
     fit: FitResult
     warm_start: WarmStartFigures | None
+
+    @property
+    def began_cold(self) -> bool:
+        """Though a bundle had it."""
+        return self.warm_start is not None and self.warm_start.cold is not None
 
     def figures(self, digest: str) -> FitFigures:
         """`digest` is that of models/jobs/resume.py."""

@@ -61,7 +61,7 @@ def train_retrieval(task: TrainingTask) -> RetrievalFigures:
     if known is not None:
         return known
     towers = _fit_towers(task)
-    pre_ranker = _fit_pre_ranker(task, towers.network) if task.config.prerank_kind == "towers" else None
+    pre_ranker = _fit_pre_ranker(task, towers) if task.config.prerank_kind == "towers" else None
     return data_parallel.summary_by_first(lambda: _finish(task, towers, pre_ranker), RetrievalFigures)
 
 
@@ -104,15 +104,16 @@ def _nobody(task: TrainingTask) -> Nobody | None:
     return Nobody.of(task.spec) if task.spec.has_users else None
 
 
-def _fit_pre_ranker(task: TrainingTask, towers: TwoTower) -> FittedModel[PreRanker]:
+def _fit_pre_ranker(task: TrainingTask, towers: FittedModel[TwoTower]) -> FittedModel[PreRanker]:
+    """Cold where the towers began so: it reads their vectors."""
     settings, run = task.config.train, _start(task, PRE_RANKER)
     torch.manual_seed(task.seed)
     pre_ranker = PreRanker(settings.tower_dim, task.config.prerank.hidden)
     carried = CarriedWeights(task, PRE_RANKER,
                              lambda _, config: PreRanker(config.train.tower_dim, config.prerank.hidden))
     fit = fitting.fit_pre_ranker(
-        pre_ranker, towers, task.examples("train"), task.early_stopping(), settings, task.seed,
-        positions=task.spec.positions, start=carried, on_epoch=log_epochs(run),
+        pre_ranker, towers.network, task.examples("train"), task.early_stopping(), settings, task.seed,
+        positions=task.spec.positions, start=None if towers.began_cold else carried, on_epoch=log_epochs(run),
         on_batch=batch_counter(task.on_progress, PRE_RANKER, settings.tower_epochs),
         kept=kept_run(task, PRE_RANKER), negative_rate=task.config.features.negative_rate,
     )

@@ -19,7 +19,8 @@ ENCODED = "request encoded", "candidate encoded"  # numbers, one column each
 OF_ALL: dict[str, tuple[str, ...]] = {
     "embedding.request_encoding.frequencies": (ENCODED[0], ""),
     "embedding.candidate_encoding.frequencies": (ENCODED[1], ""),
-    "request_numbers": ("request numbers", ""), "candidate_numbers": ("candidate numbers", "")}
+    "request_numbers": ("request numbers", ""), "candidate_numbers": ("candidate numbers", ""),
+    "request_dense": ("request numbers",), "candidate_dense": ("plain candidate numbers",)}
 
 
 def per_field(network: nn.Module) -> tuple[Mapping[str, tuple[str, ...]], bool]:

@@ -2,12 +2,14 @@
 
     embeddings      a row goes over by what its id means (models/training/id_maps.py); new values stay as initialised
     input layers    a column goes over by the name of its input; columns of new fields stay as initialised
+    attention       as it is, by the name of the history
     other layers    as they are, where the shape is the same
     not carried     what the new training window sets (priors of popularity, log frequencies, scales), pair rates,
                     which are pre-trained anew, and layers of another shape
 
 Where a layer is as wide as two different things, it starts anew rather than mixed up. Where vectors or hidden layers do
-not go over, nothing does: what is left of a network without them is no start, and a cold one has batch normalisation.
+not go over, or there are fewer of them, nothing does: what is left of a network without them is no start, and a cold
+one has batch normalisation.
 
 The old weights are the file's own pages: of several processes each reads the rows that become its own, and none holds a
 table that is not its own.
@@ -103,21 +105,22 @@ class WarmStart:
         anew, kept = [key for key, found in axes.items() if found is None], rows.get(EMBEDDING, np.empty(0))
         figures = WarmStartFigures(parent=self.parent.manifest.version, rows=len(kept),
                                    rows_carried=int((kept != NEW).sum()), anew=tuple(anew))
-        lost = _lost(network, anew)
+        dropped = sorted(stored.keys() - {_old_key(key, old, network) for key in new})
+        lost = [*_lost(network, anew, before, columns[0]), *_lost(old, dropped, {}, columns[1])]
         if lost:
             return figures.model_copy(update={
-                "rows_carried": 0, "anew": tuple(new), "cold": self._cold(name, lost, before, new)})
+                "rows_carried": 0, "anew": tuple(new), "cold": self._cold(name, lost, stored, new)})
         for key, found in axes.items():
             if found is not None:
                 _copy(before[key], new[key], found)
         return figures
 
-    def _cold(self, name: str, lost: list[str], before: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> str:
+    def _cold(self, name: str, lost: list[str], stored: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> str:
         key, more = lost[0], f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        shapes = [list(tensor.shape) if tensor is not None else "nothing" for tensor in (before.get(key), new[key])]
-        why = "has columns that cannot be told apart" if shapes[0] == shapes[1] else (
-            f"is {shapes[0]} there and {shapes[1]} here")
-        return f"{name} starts cold: {key}{more} of {self.parent.manifest.version} cannot be carried, as it {why}."
+        shapes = [list(tensor.shape) if tensor is not None else "nothing"
+                  for tensor in (stored.get(key), new.get(key))]
+        return (f"{name} starts cold: {key}{more} of {self.parent.manifest.version} cannot be carried, as it is "
+                f"{shapes[0]} there and {shapes[1]} here.")
 
     def _axes(
         self, network: nn.Module, key: str, old: Tensor | None, new: Tensor, rows: dict[str, np.ndarray],
@@ -135,6 +138,8 @@ class WarmStart:
                     for kind, size in zip(named.get(key, ("",) * new.ndim), sizes, strict=True)]
         elif key.startswith(_stacks(network)):
             axes = [_by_place(*sizes[0]), *(_inputs(key.rpartition(".")[2], *size, *columns) for size in sizes[1:])]
+        elif key.partition(".")[0] in OF_HISTORIES:
+            axes = [_by_place(*size) for size in sizes]
         else:
             s = self.settings
             widths = {1, s.embedding_dim, s.cross_rank, s.tower_dim, *s.hidden, *s.tower_hidden}
@@ -207,12 +212,18 @@ def _stacks(network: nn.Module) -> tuple[str, ...]:
     return tuple(f"{name}." for name in batch_norm.stack_names(network))
 
 
-def _lost(network: nn.Module, anew: list[str]) -> list[str]:
-    """Those without which the others are no start: vectors, hidden layers, and of a network that names all that depends
-    on fields whatever is left."""
-    whole = per_field(network)[1]
-    return [key for key in anew if key == EMBEDDING or key.startswith(_stacks(network)) or (
+def _lost(
+    network: nn.Module, missing: list[str], known: Collection[str], columns: Mapping[str, list[str]]
+) -> list[str]:
+    """Of the parameters of a network that are not in the other one, or not as they are here (`known`), those without
+    which what both have is no start: vectors, hidden layers, and where it names all that depends on fields whatever is
+    left. Not a layer for fields of a kind of which the other, of these `columns`, has none."""
+    named, whole = per_field(network)
+    apart = {key.rpartition(".")[0] for key, kinds in named.items()
+             if any(kind and not columns.get(kind) for kind in kinds)}
+    needed = [key for key in missing if key == EMBEDDING or key.startswith(_stacks(network)) or (
         whole and not key.startswith("embedding."))]
+    return [key for key in needed if key in known or key.rpartition(".")[0] not in apart]
 
 
 def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np.ndarray]) -> np.ndarray:

@@ -62,7 +62,7 @@ def rows(made: tuple[FeatureSpec, dict], users: list[str], items: list[str]) -> 
     encoder, draw = Encoder(*made), np.random.default_rng(1)
     raw = {"user": draw.choice(users, 50).tolist(), "item": draw.choice(items, 50).tolist(),
            **{name: [draw.choice(items, draw.integers(4)).tolist() for _ in range(50)] for name in ("history", "seen")},
-           "hour": draw.uniform(0, 24, 50), "price": draw.uniform(0, 3, 50),
+           "hour": draw.uniform(0, 24, 50), "price": draw.uniform(0, 3, 50), "width": draw.uniform(0, 3, 50),
            "extra": draw.choice(["x", "y"], 50).tolist()}
     request, item = encoder.encode(raw, "user", "context"), encoder.encode(raw, "item")
     parts = {name: encoder.field_ids(made[0].by_name[name], raw[name])[0][:, 0] for name in ("user", "item")}
@@ -164,6 +164,48 @@ def test_attention_goes_with_its_history(tmp_path, name):
     assert torch.equal(carried, kept)
 
 
+@pytest.mark.parametrize("name", ["din", "din_sequence"])
+@pytest.mark.parametrize("slots", [2, 3, 4])
+def test_attention_has_nothing_to_do_with_fields(tmp_path, name, slots):
+    """Be all that is read of the request as wide as its queries, keys and values together, or its vectors as many as
+    one has numbers."""
+    made = fitted(["u1", "u2"], ["i1", "i2"], extra="user")
+    of_request = [made[0].by_name[field] for field in ("user", "history", "extra")]
+    first = [*of_request, of_request[2].model_copy(update={"name": "again"})][:slots]
+    others = [made[0].by_name[field] for field in ("item", "price")]
+    before, now = (FeatureSpec(fields=(*fields, *others)) for fields in (first, first[::-1]))
+    keys = {**made[1], "again": made[1]["extra"]}
+    start, old = parent(tmp_path, name, (before, keys))
+    network, figures = started(start, name, (now, keys))
+    assert (figures.anew, figures.cold) == ((), None)
+    known = ["u1", "u2"], ["i1", "i2"]
+    torch.testing.assert_close(network(*rows((now, keys), *known)), old(*rows((before, keys), *known)))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_numbers_go_by_their_names(tmp_path, name):
+    made = fitted(["u1", "u2"], ["i1", "i2"])
+    width = made[0].by_name["price"].model_copy(update={"name": "width", "mean": 0.5})
+    before, now = ((FeatureSpec(fields=fields), made[1])
+                   for fields in ((width, *made[0].fields), (*made[0].fields, width)))
+    start, old = parent(tmp_path, name, before)
+    network, figures = started(start, name, now)
+    assert (figures.anew, figures.cold) == ((), None)
+    known = ["u1", "u2"], ["i1", "i2"]
+    torch.testing.assert_close(network(*rows(now, *known)), old(*rows(before, *known)))
+
+
+@pytest.mark.parametrize("name", ["wukong", "fives", "final_net"])
+def test_the_first_number_of_a_block_starts_anew_by_itself_and_the_last_goes_alone(tmp_path, name):
+    whole = fitted(["u1", "u2"], ["i1", "i2"])
+    without = FeatureSpec(fields=tuple(field for field in whole[0].fields if field.name != "hour")), whole[1]
+    for before, now, anew in ((without, whole, {"numbers.0.weight", "numbers.0.bias"}), (whole, without, set())):
+        start, _ = parent(tmp_path / str(len(anew)), name, before)
+        _, figures = started(start, name, now)
+        assert figures.cold is None
+        assert set(figures.anew) == (anew if name == "wukong" else set())
+
+
 @pytest.mark.parametrize("name", ["final_net", "wukong", "fives"])
 def test_a_field_in_the_place_of_another_takes_nothing_over_from_it(tmp_path, name):
     """With the vectors of both, and what reads them, at zero only what was taken over could tell them apart."""
@@ -229,6 +271,8 @@ def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     ("final_mlp", {"hidden": (6, 11)}, "streams"), ("final_net", {"hidden": (6,)}, "output"),
     ("wukong", {"wukong_layers": 3}, r"layers\.2"), ("fives", {"edge_layers": 3}, r"edges\.structure"),
     ("two_tower", {"tower_hidden": (8,)}, "two_tower starts cold: user"),
+    ("wukong", {"wukong_layers": 1}, r"layers\.1.* \[.*\] there and nothing here"),
+    ("final_net", {"hidden": (6, 6)}, "layers"),
 ])
 def test_where_vectors_or_hidden_layers_do_not_fit_nothing_goes_over_and_it_is_said(tmp_path, name, change, said):
     made = fitted(["u1"], ["i1"])
