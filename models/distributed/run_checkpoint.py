@@ -133,7 +133,7 @@ class RunCheckpoint:
         try:
             found = [json.loads((folder / PROGRESS).read_text("utf-8")) for folder in newest]
             return [(each["format"], each["identity"]) for each in found] == [(FORMAT, self.identity)]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, OSError, TypeError, ValueError):
             return False
 
     def latest(self, kind: type[Reached]) -> Reached | None:

@@ -39,7 +39,7 @@ def make_ahead(
 ) -> None:
     """Makes these of `names_ahead`, each as `train_models` with the same arguments would. Raises as it does."""
     with open_task(config, out, seed=seed, on_progress=on_progress, parent=parent) as task:
-        forget_other_runs(task)
+        forget_other_runs(task, [*names, retrieval_training.PRE_RANKER])
         for name in names:
             if name == retrieval_training.TOWER:
                 train_retrieval(task)

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import json
 import shutil
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def _settings(config: Config) -> dict[str, object]:
     return {
         "train": config.train.model_dump(mode="json", exclude=APART), "prerank.kind": config.prerank_kind,
         "prerank": config.prerank.model_dump(mode="json", include={"keep", "hidden"}),
-        "retrieve.candidates": config.retrieve.candidates, "features.negative_rate": config.features.negative_rate}
+        "retrieve.candidates": config.retrieve.candidates, "features.negative_rate": config.features.negative_rate,
+        **({"validation loss": "among all negatives"} if config.features.negative_rate < 1.0 else {})}
 
 
 def identity(task: TrainingTask, name: str) -> dict[str, str]:
@@ -103,21 +105,21 @@ def clear_runs(task: TrainingTask, name: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def forget_other_runs(task: TrainingTask, channels: bool = False) -> None:
-    """What a run that begins anew does first, or its resumption would be refused for what an older run has left of a
-    model that this one had not come to. Checkpoints of this very run stay: another process may be at them. `channels`:
-    those of channels go as well, which one process alone trains."""
+def forget_other_runs(task: TrainingTask, names: Iterable[str], channels: Iterable[str] = ()) -> None:
+    """What a run that trains the models of these names anew does first, or its resumption would be refused for what an
+    older run has left of one that this one had not come to. Checkpoints of this very run stay: another process may be
+    at them. Of `channels`, which one process alone trains, all go."""
     if not task.resume:
-        data_parallel.by_first(lambda: _forget(task, channels and not data_parallel.restarted()))
+        data_parallel.by_first(lambda: _forget(task, names, () if data_parallel.restarted() else channels))
 
 
-def _forget(task: TrainingTask, channels: bool) -> None:
-    pattern = f"*/{CHECKPOINTS}*"
-    left = [*task.out.channel("").glob(pattern)] if channels else []
-    for folder in task.out.model("").glob(pattern):
-        known = identity(task, folder.parent.name) | {"member": folder.name[len(CHECKPOINTS) + 1:] or "0"}
-        if any(folder.glob("[0-9]*")) and not RunCheckpoint(folder, 0.0, known).fits():
-            left.append(folder)
+def _forget(task: TrainingTask, names: Iterable[str], channels: Iterable[str]) -> None:
+    left = [folder for name in channels for folder in task.out.channel(name).glob(f"{CHECKPOINTS}*")]
+    for name in (each for one in names for each in (one, one + FRESH)):
+        for folder in task.out.model(name).glob(f"{CHECKPOINTS}*"):
+            known = identity(task, name) | {"member": folder.name[len(CHECKPOINTS) + 1:] or "0"}
+            if any(folder.glob("[0-9]*")) and not RunCheckpoint(folder, 0.0, known).fits():
+                left.append(folder)
     for folder in left:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -27,7 +27,7 @@ from models.jobs.lightgbm_baseline import lightgbm_figures
 from models.jobs.ranker_choice import TRIVIAL, Choice, best_network, check_ranker, choose_ranker, unlike_models
 from models.jobs.ranker_training import train_ranker
 from models.jobs.resume import forget_other_runs
-from models.jobs.retrieval_training import train_retrieval
+from models.jobs.retrieval_training import PRE_RANKER, TOWER, train_retrieval
 from models.jobs.training_task import TrainingTask, open_task
 from models.layers.embedding import item_slot
 from models.pair_rates.buckets import co_occurrence
@@ -50,7 +50,8 @@ def train_models(
     world = data_parallel.join(data_parallel.resolve_device(config.train.device))
     with open_task(config, out, seed=seed, on_progress=on_progress, force=force, parent=parent, resume=resume,
                    silent=world.rank > 0) as task:
-        forget_other_runs(task, channels=True)
+        forget_other_runs(
+            task, [*unlike_models(config.train, task.spec), TOWER, PRE_RANKER], config.retrieve.channels)
         found = _train_all(task)
     found = found.model_copy(update={"seconds": time.perf_counter() - begin})
     data_parallel.by_first(lambda: summary.write(out.out / "models", found))

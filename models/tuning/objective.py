@@ -34,7 +34,7 @@ from models.tuning import search_space
 from models.tuning.search_space import Space
 from models.tuning.study import CONFIGURED, CUT, ERROR, best
 
-FEWEST = 2  # users with rows of both classes, in each half
+FEWEST = 2  # users with rows of both classes, in the half by which settings are judged
 LOGITS = "logits"  # folder of half 1's logits, a folder per study with a file per trial
 
 
@@ -76,8 +76,7 @@ def check_windows(out: Artifacts, spec: FeatureSpec, monitor: Monitor) -> int:
     for window in (train, *halves):
         require_both_classes(window.column(LABEL), str(window.folder))
     if monitor == "gauc" and spec.has_users:
-        for part in halves:
-            _require_rankings(part)
+        _require_rankings(halves[1])
     return train.rows
 
 

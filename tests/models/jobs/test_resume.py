@@ -128,8 +128,9 @@ def test_a_run_that_begins_anew_leaves_no_checkpoint_of_an_older_one_for_its_res
     channel = kept_alone(older, older.out.channel("sasrec"), {"rounds": "2"})
     assert channel is not None
     channel.write(Progress(), State({}, {}), ALONE)
-    forget_other_runs(replace(newer, resume=True))
-    forget_other_runs(newer, channels=True)
+    names = ("dnn", "din", "two_tower")
+    forget_other_runs(replace(newer, resume=True), names)
+    forget_other_runs(newer, names, ["sasrec"])
     again = replace(newer, resume=True)
     reached = [kept_run(again, *of).latest(Progress)  # type: ignore[union-attr]
                for of in (("dnn", 0), ("dnn", 1), ("two_tower", 0))]
