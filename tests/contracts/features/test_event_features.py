@@ -115,5 +115,5 @@ def test_the_first_items_keep_what_is_told_of_them() -> None:
 
 
 def test_of_other_bundles_columns_those_are_taken_whose_names_no_reader_takes_for_its_own() -> None:
-    found = EventFeatures.of(config(), 0.1, None, {"kind": "text"}).also({"Kind": "double", "mood": "double"})
-    assert found.columns == {"kind": "text", "mood": "double"}
+    found = EventFeatures.of(config(), 0.1, None, {"kind": "text"}).also({"Kind": "number", "mood": "number"})
+    assert found.columns == {"kind": "text", "mood": "number"}
