@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from benchmarks.federated import population
 
 
+@pytest.mark.slow
 def test_a_clients_bytes_do_not_grow_with_the_population(capsys):
     found = []
     for clients in (200, 400):

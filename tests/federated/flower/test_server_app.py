@@ -46,7 +46,6 @@ def seats_of(folder, setting):
     return Seats(grid_of(folder, setting), client_files.identities(folder), Closing())
 
 
-@pytest.mark.slow
 def test_rounds_go_over_whatever_nodes_there_are_and_are_summed_up(folder):
     settings: dict[str, str | int | float | bool] = {"folder": str(folder), "setting": "cpp5", "rounds": 2, "nodes": 6}
     main(grid_of(folder, "cpp5"), Context(1, 1, {}, RecordDict(), settings))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from models.preranking.concrete_gates import ConcreteGates
@@ -19,6 +20,7 @@ def trained(steps: int, gates: bool = False, reg_scale: float | None = None, **c
     return network, trainer
 
 
+@pytest.mark.slow
 def test_the_teacher_is_learned() -> None:
     network, _ = trained(400)
     assert task().quality(network).recall > 0.9

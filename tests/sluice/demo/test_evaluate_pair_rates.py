@@ -38,6 +38,7 @@ def observed() -> PairGraph:
                         np.array([2, 2, 3]), np.array([2, 3, 2]), shown, clicks, shown)
 
 
+@pytest.mark.slow
 def test_pair_rates_of_the_run_are_those_that_would_be_fitted(tmp_path: Path) -> None:
     out, graph = Artifacts(tmp_path), observed()
     out.encoding.mkdir()

@@ -24,6 +24,7 @@ def height(path: Path) -> int:
     return imread(path).shape[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["price", "city_0"])
 def test_numbers_and_keys_are_drawn_beside_days_before_and_without_any(column: str, tmp_path: Path) -> None:
     for name, history in (("with", [day(1), day(2)]), ("without", [])):
@@ -31,6 +32,7 @@ def test_numbers_and_keys_are_drawn_beside_days_before_and_without_any(column: s
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_there_is_a_panel_per_column_up_to_the_limit(tmp_path: Path) -> None:
     today, many = day(3, columns=9), [f"city_{place}" for place in range(9)]
     counts, path = (1, 2, MOST_PANELS, 9), tmp_path / "day.png"
