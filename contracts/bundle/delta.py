@@ -36,7 +36,6 @@ from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.errors import BundleError, ChecksumError, ReplacedError
 
 FILE = "delta.json"
-WRITER = ".writer"  # after a destination's name: locked while a delta is applied there
 BLOCK = 64  # bytes
 COMPARED = PIECE = 1 << 26  # bytes at once
 CODEC = "zstd"
@@ -128,13 +127,11 @@ def read(folder: Path) -> Delta:
     return delta
 
 
-def apply(
-    base: Path, folder: Path, destination: Path, revert: bool = False, leaving: str | None = None
-) -> Manifest:
+def apply(base: Path, folder: Path, destination: Path, revert: bool = False, leaving: str | None = None) -> Manifest:
     """The bundle on the other side of the delta, made of `base` and put at `destination`, which may be `base`; then a
     `base` that is that bundle already is left as it is. `revert` leads from the new one back. Raises BundleError where
-    the delta does not begin at `base`, or leads elsewhere; ReplacedError where `base` is another version than the one
-    that is to be left, or becomes another meanwhile; BundleError at once while another process is at `destination`."""
+    the delta does not begin at `base`, leads elsewhere, or another process is at `destination`; ReplacedError where
+    `base` is another version than the one that is to be left, or becomes another meanwhile."""
     with _alone_at(destination):
         return _apply(base, folder, destination, revert, leaving)
 
@@ -143,14 +140,14 @@ def apply(
 def _alone_at(destination: Path) -> Iterator[None]:
     """Of two that begin at one bundle the one that ends first would be lost."""
     place = destination if destination.name not in ("", "..") else destination.resolve()
+    path = place.parent / f".{place.name}.writer"
     try:
-        path = place.with_name(f".{place.name}{WRITER}")
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = take(path, str(os.getpid()))
     except Held as held:
         raise BundleError(f"process {held.told or 'that has just begun'} is applying a delta at {destination}; this "
                           "one has changed nothing: run it again once that has ended") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise BundleError(f"no delta can be applied at {destination}: {error}") from None
     try:
         yield
