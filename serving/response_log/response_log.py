@@ -64,7 +64,7 @@ class ResponseLog:
             raise ConfigError(f"answers cannot be logged to {folder}: {error.strerror}; give another folder") from None
         self._taken = self._given = self._restarts = 0
         self._cause, self._busy_since = "", 0.0
-        self._stop = threading.Event()
+        self._stop, self._finished = threading.Event(), False
         self._thread = self._started()
 
     @property
@@ -104,7 +104,7 @@ class ResponseLog:
     def close(self) -> None:
         """Writes what waits; what cannot be written within CLOSE_SECONDS is said, and counted by who serves next."""
         self._stop.set()
-        if not self._thread.is_alive():
+        if not self._thread.is_alive() and not self._finished:
             self._thread = self._started()
         self._thread.join(2 * CLOSE_SECONDS)
         if self._thread.is_alive():
@@ -133,6 +133,7 @@ class ResponseLog:
             log.error("%d calls could not be written to %s before the end: what its journals lack of them is counted "
                       "as lost at the next start", left, self._folder)
         self._writer.ledger.close(remove=not left)
+        self._finished = True
 
     def _attempt(self, work: Callable[[], bool | None]) -> bool | None:
         """What the work returns, None where it raises; the next turn begins where this one ended."""

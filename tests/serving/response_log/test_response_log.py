@@ -60,6 +60,17 @@ def test_nothing_is_left_beside_the_files(tmp_path: Path) -> None:
     assert list(ledger.pages(tmp_path)) == []
 
 
+def test_a_log_that_has_ended_is_not_begun_again_by_another_close(tmp_path: Path) -> None:
+    """The writing thread may end before `close` looks whether it lives: what it closed stays closed."""
+    log = ResponseLog(tmp_path)
+    log.append(response(1))
+    log.close()
+    log.close()
+    assert log.state.cause == ""
+    assert read(tmp_path) == ["r1"]
+    assert list(ledger.pages(tmp_path)) == []
+
+
 def test_rows_of_many_turns_make_one_file(tmp_path: Path) -> None:
     log = ResponseLog(tmp_path, flush_seconds=0.01)
     for number in range(5):
