@@ -96,12 +96,13 @@ def table(rows: int, side: str, prefix: str, encoder: Encoder, rng: np.random.Ge
 
 
 def world(
-    items: int, ranker: str, seed: int = 0, counters: Sequence[str] = COUNTERS, rates: Sequence[str] = RATES
+    items: int, ranker: str, seed: int = 0, counters: Sequence[str] = COUNTERS, rates: Sequence[str] = RATES,
+    flat_below: int = 99_999,
 ) -> LoadedBundle:
-    """`counters` name the users' numbers, `rates` the items'."""
+    """`counters` name the users' numbers, `rates` the items'. Up to `flat_below` items are searched exactly."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    fields, train, retrieve = spec(counters, rates), Train(), Retrieve(flat_below=min(99_999, items))
+    fields, train, retrieve = spec(counters, rates), Train(), Retrieve(flat_below=min(flat_below, items))
     encoder = Encoder(fields, {"values": Vocabulary.of([f"v{i}" for i in range(VALUES)], "string")})
     item_table, bids = table(items, "item", "i", encoder, rng), rng.lognormal(size=items).astype(np.float32)
     towers = TwoTower(fields, train.embedding_dim, train.tower_hidden, train.tower_dim, 0.0, train.temperature).eval()
