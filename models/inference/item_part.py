@@ -45,14 +45,14 @@ class CrossColumns:
                         rates : reader.width]
         self._matrix = np.ascontiguousarray(mlp.candidate[np.concatenate([vectors, further]).astype(np.int64)])
 
-    def __call__(self, request_ids: np.ndarray, candidate: Encoded) -> np.ndarray | float:
+    def __call__(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> np.ndarray | float:
         """W_c c, [K, H]."""
         if not len(self._matrix):
             return 0.0
-        ids = candidate.ids[:, self._columns]
+        ids = candidate_ids[:, self._columns]
         rows = np.where(ids == PADDING, 0, ids + self._offsets)
         parts = [self._weight.take(rows, axis=0).reshape(len(ids), -1),
-                 *self._inputs.products(request_ids, candidate.ids), *self._inputs.rates(request_ids, candidate.ids)]
+                 *self._inputs.products(request_ids, candidate_ids), *self._inputs.rates(request_ids, candidate_ids)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)) @ self._matrix
 
 

@@ -33,8 +33,9 @@ class NumpyMlp:
         hidden += request_part
         return self.after_first(hidden)
 
-    def slopes(self, hidden: np.ndarray) -> np.ndarray:
-        """The first layer's outputs [B, H] of a network with one output -> its slope along each of them, [B, H]."""
+    def slopes(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first layer's outputs [B, H] of a network with one output -> that, [B, 1], and its slope along each of
+        them, [B, H]."""
         masks = []
         for weight, bias in self._rest:
             masks.append(hidden > 0)
@@ -42,11 +43,11 @@ class NumpyMlp:
         slope = np.ones((len(hidden), 1), dtype=np.float32)
         for (weight, _), mask in zip(reversed(self._rest), reversed(masks), strict=True):
             slope = (slope @ weight.T) * mask
-        return slope
+        return hidden, slope
 
     def input_slopes(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Along the request's inputs [B, R] and the candidate's [B, C]."""
-        slope = self.slopes(hidden)
+        _, slope = self.slopes(hidden)
         return slope @ self._request, slope @ self.candidate.T
 
     def after_first(self, hidden: np.ndarray) -> np.ndarray:

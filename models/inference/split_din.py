@@ -122,11 +122,11 @@ class SplitDin:
             found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
         else:
             item_part += begun.hidden
-            item_part += self.crossed(begun.ids, candidate)
+            item_part += self.crossed(begun.ids, candidate.ids)
             for interest, weight in zip(self._interest(begun, candidate), self._interests, strict=True):
                 item_part += interest @ weight
             found = self.mlp.after_first(item_part)[:, 0]
-        found += self.inputs.prior(candidate)
+        found += self.inputs.prior(candidate.ids)
         return found
 
     def slopes(self, begun: object, candidate: Encoded) -> tuple[Slopes, Slopes]:

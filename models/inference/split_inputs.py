@@ -55,9 +55,9 @@ class Inputs:
         """The column of the candidate's ids that names the item, None where there is no prior."""
         return None if self._prior is None else self._prior[0]
 
-    def prior(self, candidate: Encoded) -> np.ndarray | float:
+    def prior(self, candidate_ids: np.ndarray) -> np.ndarray | float:
         """[K] logits of the items' popularity, 0 without items."""
-        return 0.0 if self._prior is None else self._prior[1].take(candidate.ids[:, self._prior[0]])
+        return 0.0 if self._prior is None else self._prior[1].take(candidate_ids[:, self._prior[0]])
 
 
 @torch.inference_mode()

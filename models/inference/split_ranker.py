@@ -122,13 +122,13 @@ class SplitDnn:
             found = self.mlp(begun.hidden, self.right(begun, candidate))[:, 0]
         else:
             found = self._behind(begun, candidate, item_part)
-        found += self.inputs.prior(candidate)
+        found += self.inputs.prior(candidate.ids)
         return found
 
     def _behind(self, begun: BegunDnn, candidate: Encoded, hidden: np.ndarray) -> np.ndarray:
         """The MLP's [K], of the items' parts of its first layer."""
         hidden += begun.hidden
-        hidden += self.crossed(begun.ids, candidate)
+        hidden += self.crossed(begun.ids, candidate.ids)
         return self.mlp.after_first(hidden)[:, 0]
 
     def right(self, begun: Begun, candidate: Encoded) -> np.ndarray:
@@ -187,7 +187,7 @@ class SplitDcn(SplitDnn):
             step *= start
             x += step
         found += x @ self._output
-        found += self.inputs.prior(candidate)
+        found += self.inputs.prior(candidate.ids)
         return found
 
     def slopes(self, begun: Begun, candidate: Encoded) -> tuple[Slopes, Slopes]:

@@ -64,11 +64,11 @@ class Reasons:
             changes = self._ablated(candidate, requester, looked_at)
         else:
             looked_at, changes = self._by_first_layer(self._dnn, candidate, requester)
-        order = np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :TOP]
-        return [
-            [Reason(self.fields[fields[f]], float(item[f])) for f in best.tolist() if abs(item[f]) > ROUNDING]
-            for item, fields, best in zip(changes, looked_at, order, strict=True)
-        ]
+        best = _largest(changes, TOP)
+        told = np.take_along_axis(changes, best, axis=1).tolist()
+        names = np.take_along_axis(looked_at, best, axis=1).tolist()
+        return [[Reason(self.fields[field], change) for field, change in zip(fields, item, strict=True)
+                 if abs(change) > ROUNDING] for fields, item in zip(names, told, strict=True)]
 
     def changes(self, rows: np.ndarray, requester: Requester) -> np.ndarray:
         """[n, number of fields]: logit as it is minus logit without the field, in the order of `fields`."""
@@ -85,7 +85,7 @@ class Reasons:
             found = self._sensitivity.changes(requester.inputs, candidate, self._missing, self._rank.begun(requester))
         if found is None:
             return self._all(len(candidate.ids))
-        return _largest(found)
+        return _largest(found, LOOKED_AT)
 
     def _by_first_layer(
         self, dnn: SplitDnn, items: Encoded, requester: Requester
@@ -94,19 +94,17 @@ class Reasons:
         begun = self._rank.begun(requester)
         assert isinstance(begun, BegunDnn)
         first = self._deltas.of(begun, items)
-        fields = _largest(first.estimates)
+        fields = _largest(first.estimates, LOOKED_AT)
         item, field = _pairs(fields)
-        priors = np.zeros(len(items.ids), dtype=np.float32) + dnn.inputs.prior(items)
-        hidden, without = first.hidden[item] - first.deltas[field, item], priors[item]
-        joined = np.flatnonzero(self._joined[field])
+        priors = np.zeros(len(items.ids), dtype=np.float32) + dnn.inputs.prior(items.ids)
+        hidden, without = first.without(item, field), priors[item]
+        joined = self._joined[field].nonzero()[0]
         if len(joined):
-            request, candidate = self._variants(items, requester, item[joined], field[joined])
-            crossed = np.broadcast_to(dnn.crossed(begun.ids, items), first.hidden.shape)
-            hidden[joined] += dnn.crossed(request.ids, candidate) - crossed[item[joined]]
+            request, candidate = self._variant_ids(items.ids, requester.inputs.ids, item[joined], field[joined])
+            hidden[joined] += dnn.crossed(request, candidate) - first.crossed[item[joined]]
             without[joined] = dnn.inputs.prior(candidate)
-        logits = dnn.mlp.after_first(np.concatenate([first.hidden, hidden]))[:, 0]
-        whole, changed = logits[: len(priors)] + priors, logits[len(priors) :] + without
-        return fields, (whole[item] - changed).reshape(fields.shape).astype(np.float64)
+        changed = dnn.mlp.after_first(hidden)[:, 0] + without
+        return fields, ((first.logits + priors)[item] - changed).reshape(fields.shape).astype(np.float64)
 
     def _beyond_own_columns(self, spec: FeatureSpec, prior: int | None) -> np.ndarray:
         """bool [F]: fields without which more changes than their own columns, a cross or the item's prior."""
@@ -118,28 +116,40 @@ class Reasons:
     def _ablated(self, items: Encoded, requester: Requester, fields: np.ndarray) -> np.ndarray:
         """[n, m] of fields [n, m]: by how much the logit of each item exceeds the one without the field."""
         item, field = _pairs(fields)
-        request, candidate = self._variants(items, requester, item, field)
+        request, candidate = self._variants(items, requester.inputs, item, field)
         first = Encoded(*(part.repeat(len(items.ids), axis=0) for part in requester.inputs))
         logits = self._ranker.logits(self._ranker.begin(_stacked(first, request)), _stacked(items, candidate))
         whole, changed = logits[: len(items.ids)], logits[len(items.ids) :]
         return (whole[item] - changed).reshape(fields.shape).astype(np.float64)
 
     def _variants(
-        self, items: Encoded, requester: Requester, item: np.ndarray, field: np.ndarray
+        self, items: Encoded, request: Encoded, item: np.ndarray, field: np.ndarray
     ) -> tuple[Encoded, Encoded]:
         """Both blocks of pairs [k]: an item of `items`, and the field that is not known."""
-        rows = requester.inputs, Encoded(*(part.take(item, axis=0) for part in items))
-        request, candidate = (
-            Encoded(*(np.where(owned.take(field, axis=0), gone, part)
-                      for part, gone, owned in zip(block, missing, masks, strict=True)))
-            for block, missing, masks in zip(rows, self._missing, self._owned, strict=True))
-        self._features.write_crosses(candidate.ids, request.ids)
+        ids = self._variant_ids(items.ids, request.ids, item, field)
+        dense = self._without(1, field, request.dense, items.dense.take(item, axis=0))
+        return Encoded(ids[0], dense[0]), Encoded(ids[1], dense[1])
+
+    def _variant_ids(
+        self, items: np.ndarray, request: np.ndarray, item: np.ndarray, field: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of both, crosses among them."""
+        request, candidate = self._without(0, field, request, items.take(item, axis=0))
+        self._features.write_crosses(candidate, request)
         return request, candidate
 
+    def _without(
+        self, part: int, field: np.ndarray, request: np.ndarray, candidate: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Ids (part 0) or numbers (part 1) of both blocks where a field [k] each is not known."""
+        left, right = (np.where(owned[part].take(field, axis=0), missing[part], known) for owned, missing, known in
+                       zip(self._owned, self._missing, (request, candidate), strict=True))
+        return left, right
 
-def _largest(changes: np.ndarray) -> np.ndarray:
-    """[n, up to LOOKED_AT] of [n, F]."""
-    return np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :LOOKED_AT]
+
+def _largest(changes: np.ndarray, count: int) -> np.ndarray:
+    """[n, up to `count`] of [n, F]."""
+    return np.argsort(-np.abs(changes), axis=1, kind="stable")[:, :count]
 
 
 def _pairs(fields: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

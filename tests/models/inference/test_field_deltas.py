@@ -47,6 +47,11 @@ class World:
         return right @ self.served.mlp.candidate + self.served.mlp.request_part(left)
 
 
+def every(place: int) -> tuple[np.ndarray, np.ndarray]:
+    """All items, and one field."""
+    return np.arange(ITEMS), np.full(ITEMS, place)
+
+
 @pytest.fixture
 def world(spec: FeatureSpec, batch: Batch) -> World:
     return World(spec, batch)
@@ -60,15 +65,22 @@ def test_less_a_fields_part_it_is_the_first_layer_without_its_columns(world: Wor
         for part, names, gone in zip((left, right), world.names, world.gone, strict=True):
             own = np.array(names) == name
             part[:, own] = gone[own]
-        np.testing.assert_allclose(found.hidden - found.deltas[place], world.hidden(left, right), atol=1e-5,
-                                   err_msg=name)
+        np.testing.assert_allclose(found.without(*every(place)), world.hidden(left, right), atol=1e-5, err_msg=name)
 
 
 def test_to_first_order_a_cross_counts_for_each_of_its_parts(world: World) -> None:
     found = world.deltas.of(world.begun, world.items)
-    slopes = world.served.mlp.slopes(found.hidden)
+    logits, slopes = world.served.mlp.slopes(found.hidden)
+    np.testing.assert_allclose(found.logits, logits[:, 0])
     for place, name in enumerate(FIELDS):
         own = (np.array(world.names[1]) == "both") & (name in ("tags", "user_group"))
         crossed = (world.right - world.gone[1])[:, own] @ world.served.mlp.candidate[own]
-        expected = ((found.deltas[place] + crossed) * slopes).sum(axis=1)
+        delta = found.hidden - found.without(*every(place))
+        expected = ((delta + crossed) * slopes).sum(axis=1)
         np.testing.assert_allclose(found.estimates[:, place], expected, atol=1e-5, err_msg=name)
+
+
+def test_what_crosses_add_is_told_apart(world: World) -> None:
+    found, own = world.deltas.of(world.begun, world.items), np.array(world.names[1]) == "both"
+    assert own.any()
+    np.testing.assert_allclose(found.crossed, world.right[:, own] @ world.served.mlp.candidate[own], atol=1e-5)

@@ -21,4 +21,4 @@ def test_both_blocks_and_the_prior(spec: FeatureSpec, batch: Batch) -> None:
     left, right = made.embedding(batch.request, batch.candidate)
     torch.testing.assert_close(torch.from_numpy(inputs.request(request)), left)
     torch.testing.assert_close(torch.from_numpy(inputs.candidate(request.ids, candidate)), right)
-    torch.testing.assert_close(torch.from_numpy(inputs.prior(candidate)), made.prior(batch.candidate))
+    torch.testing.assert_close(torch.from_numpy(inputs.prior(candidate.ids)), made.prior(batch.candidate))
