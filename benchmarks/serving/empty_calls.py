@@ -6,7 +6,7 @@ stages take can be told from the rest.
     client    the same requests by the product's client, which takes a share of what it measures
     empty     `Check` of gRPC's health service, at the same server by the light caller
     bare      an empty message said back by a server of `grpc.aio` on uvloop that has nothing else, a process of its own
-    floor     the same server, which does what `sluice bench funnel` calls its floor and answers with ready bytes
+    floor     the same server, which gives `Rank`'s answer by what `sluice bench funnel` calls its floor
 
 One after the other from one thread, in turns of TURN calls, so that what else the machine does falls on all of them.
 """
@@ -14,7 +14,6 @@ One after the other from one thread, in turns of TURN calls, so that what else t
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import subprocess
 import sys
@@ -30,7 +29,8 @@ import uvloop
 from grpc_health.v1 import health
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.funnel import USERS, VALUES, floors
+from benchmarks.serving.bare_cascade import BareCascade
+from benchmarks.serving.funnel import USERS, VALUES
 from benchmarks.serving.open_loop import request
 from benchmarks.wire.blocking_caller import BlockingCaller
 from benchmarks.wire.wire_caller import Target
@@ -67,9 +67,9 @@ def one_caller(target: str, times: int) -> dict[str, float]:
 
 def floor_p50(target: str, times: int) -> float:
     """Median milliseconds of so many of the floor's answers that follow one another."""
-    message = request(0, USERS, VALUES, False, 0).SerializeToString()
+    messages = [request(number, USERS, VALUES, False, 0).SerializeToString() for number in range(times)]
     with light(target, RANKING, "Rank") as caller:
-        return float(np.median(in_turns((lambda _: answered(caller, message),), times)[0]))
+        return float(np.median(in_turns((lambda number: answered(caller, messages[number % times]),), times)[0]))
 
 
 def light(target: str, service: str, method: str) -> BlockingCaller:
@@ -123,22 +123,19 @@ def bare_server(folder: Path | None = None) -> Iterator[str]:
 
 
 def floor_answer(folder: Path) -> Callable[[bytes], bytes]:
-    """The work that no answer of the bundle can avoid, whatever was asked; its answer has been written before."""
+    """The slate that `Rank` gives, by the bare cascade, without anything about how it came to be."""
     torch.set_num_threads(1)
     threadpool_limits(1)
     bundle = LoadedBundle.load(folder)
-    parts = [work for name, work in floors(bundle).items() if name != "explain"]
-    response = pb.RankResponse()
-    for place in range(bundle.settings.serve.default_limit):
-        response.items.add(item_id=f"i{place}", probability=0.5)
-    written, numbers = response.SerializeToString(), itertools.count()
+    bare, default = BareCascade(bundle), bundle.settings.serve.default_limit
 
-    def answer(_: bytes) -> bytes:
-        number = next(numbers)
+    def answer(message: bytes) -> bytes:
+        asked, response = pb.RankRequest.FromString(message), pb.RankResponse()
+        context = {name: value.text for name, value in asked.context.items()}
         with torch.inference_mode():
-            for work in parts:
-                work(number)
-        return written
+            for sold in bare(asked.user_id, context, asked.limit or default):
+                response.items.add(item_id=sold.item, probability=sold.probability, score=sold.score, price=sold.price)
+        return response.SerializeToString()
 
     return answer
 

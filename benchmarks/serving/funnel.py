@@ -3,13 +3,10 @@
     sluice bench funnel [--items 100000] [--requests 500] [--ranker dnn]
 
 The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
-fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor is what no implementation on these libraries
-goes below: a raw faiss search, the candidates' vectors, and plain MLPs of the same sizes on matrices that are ready,
-whose first layer reads what an item adds from the bundle's table where it has one. No request of the floor has the
-items of another, and its parts follow one another as a request's do: each alone, again and again, finds in the cache
-what a request has to fetch. Ratios to it are medians over rounds, each of which asks the funnel and the floor in turn,
-in CPU time of the one thread that works, so that a neighbour on the machine moves neither much; least and most tell
-how far they may be trusted. The last line is JSON.
+fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor gives the same answers in straight lines on
+the same libraries, tables and weights (benchmarks/serving/bare_cascade.py). Ratios to it are medians over rounds, each
+of which asks the funnel and the floor in turn, in CPU time of the one thread that works, so that a neighbour on the
+machine moves neither much; least and most tell how far they may be trusted. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -22,13 +19,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
-from torch import nn
 
+from benchmarks.serving.bare_cascade import BareCascade
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train
@@ -44,7 +41,6 @@ from serving.bundle import item_index
 from serving.bundle.bundle_settings import BundleSettings
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle, RankTable
-from serving.bundle.vector_rows import VectorRows
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import block
@@ -52,8 +48,7 @@ from serving.stages.funnel import Funnel
 
 VALUES, BUCKETS, RECENT = 1000, 10_000, 20
 USERS = 2000
-ROUNDS = 5
-ASKED = 1024  # requests of the floor, each of other items
+ROUNDS = 15
 COUNTERS = ("user_count0", "user_count1", "user_count2")
 RATES = tuple(f"item_rate{number}" for number in range(6))
 
@@ -128,49 +123,6 @@ def world(
     )
 
 
-def plain(width: int, *widths: int) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for out in widths:
-        layers += [nn.Linear(width, out), nn.ReLU()]
-        width = out
-    return nn.Sequential(*layers[:-1]).eval()
-
-
-def floors(bundle: LoadedBundle) -> dict[str, Callable[[int], object]]:
-    """Work that a stage cannot avoid, by stage."""
-    settings, rng = bundle.settings, np.random.default_rng(1)
-    queries = rng.standard_normal((ASKED, bundle.index.vectors.shape[1])).astype(np.float32)
-    pair, vectors = 2 * settings.train.tower_dim + 1, VectorRows(bundle.item_vectors)
-    small, retrieved = plain(pair, *settings.prerank.hidden, 1), torch.randn(settings.retrieve.candidates, pair)
-    candidates = rng.integers(0, len(vectors), (ASKED, len(retrieved)))
-    variants = (len(bundle.spec.fields) - 3) * settings.serve.default_limit
-
-    def retrieve(n: int) -> None:
-        item_index.search(bundle.index, queries[n % ASKED], settings.retrieve.two_tower)
-        vectors.take(candidates[n % ASKED])
-
-    return {
-        "retrieve": retrieve,
-        "prerank": lambda _: small(retrieved),
-        "rank": ranker_floor(bundle, settings.prerank.keep, len(bundle.spec.of_side("cross"))),
-        "explain": ranker_floor(bundle, variants, 1),
-    }
-
-
-def ranker_floor(bundle: LoadedBundle, rows: int, fields: int) -> Callable[[int], object]:
-    """The MLP of so many rows. Where a table tells what items add to its first layer, it is read, and `fields` are
-    multiplied; else all are."""
-    hidden, dim = bundle.settings.train.hidden, bundle.settings.train.embedding_dim
-    if bundle.rank_table is None:
-        width = dim * len(bundle.spec.fields) + len(bundle.spec.dense_slots("user", "item"))
-        whole, ready = plain(width, *hidden, 1), torch.randn(rows, width)
-        return lambda _: whole(ready)
-    known, behind = torch.from_numpy(bundle.rank_table.rows), plain(hidden[0], *hidden[1:], 1)
-    asked, ready, weight = torch.randint(len(known), (ASKED, rows)), torch.randn(rows, dim * fields), torch.randn(
-        dim * fields, hidden[0])
-    return lambda n: behind(torch.addmm(known.index_select(0, asked[n % ASKED]), ready, weight).relu_())
-
-
 def clock(
     work: Callable[[int], object], times: int, timer: Callable[[], float] = time.perf_counter
 ) -> list[float]:
@@ -214,25 +166,46 @@ class BesideFloor:
         return Ratio.of(self.explained, self.floor)
 
 
+def asked(number: int) -> tuple[str, dict[str, str]]:
+    """The user and the context of a request."""
+    return f"u{number % USERS}", {"context0": f"v{number % VALUES}"}
+
+
 def beside_floor(bundle: LoadedBundle, times: int, rounds: int = ROUNDS) -> BesideFloor:
     """`times` requests of each kind, spread over the rounds."""
-    funnel, limit = Funnel(bundle), bundle.settings.serve.default_limit
+    funnel, bare, limit = Funnel(bundle), BareCascade(bundle), bundle.settings.serve.default_limit
 
     def ask(number: int, reasons: bool) -> None:
-        query = RankQuery(f"u{number % USERS}", limit, {"context0": f"v{number % VALUES}"}, explain=reasons)
-        funnel.rank(query, Deadline(None))
+        user, context = asked(number)
+        funnel.rank(RankQuery(user, limit, context, explain=reasons), Deadline(None))
 
     def median(work: Callable[[int], object]) -> float:
         return statistics.median(clock(work, max(times // rounds, 1), time.thread_time))
 
     found = BesideFloor(plain=[], explained=[], floor=[])
     with torch.inference_mode():
-        parts = [work for name, work in floors(bundle).items() if name != "explain"]
         for _ in range(rounds):
             found.plain.append(median(lambda n: ask(n, False)))
-            found.floor.append(median(lambda n: [work(n) for work in parts]))
+            found.floor.append(median(lambda n: bare(*asked(n), limit)))
             found.explained.append(median(lambda n: ask(n, True)))
     return found
+
+
+def measure_floor(bundle: LoadedBundle, requests: int) -> dict[str, float]:
+    """Median milliseconds per stage, and of those that rank."""
+    bare, limit, spent = BareCascade(bundle), bundle.settings.serve.default_limit, dict[str, list[float]]()
+
+    def ask(number: int) -> None:
+        done: Any = asked(number)
+        for name, stage in bare.stages(limit).items():
+            begun = time.perf_counter()
+            done = stage(done)
+            spent.setdefault(name, []).append((time.perf_counter() - begun) * 1000)
+
+    with torch.inference_mode():
+        clock(ask, requests)
+    found = {name: statistics.median(times[-requests:]) for name, times in spent.items()}
+    return {**found, "ranking": sum(found.values())}
 
 
 def measure(bundle: LoadedBundle, requests: int) -> dict[str, list[float]]:
@@ -242,8 +215,8 @@ def measure(bundle: LoadedBundle, requests: int) -> dict[str, list[float]]:
 
     def ask(n: int) -> None:
         limit = bundle.settings.serve.default_limit
-        query = RankQuery(f"u{n % USERS}", limit, {"context0": f"v{n % VALUES}"}, explain=True)
-        for report in funnel.rank(query, Deadline(10.0)).stages:
+        user, context = asked(n)
+        for report in funnel.rank(RankQuery(user, limit, context, explain=True), Deadline(10.0)).stages:
             stages.setdefault(report.name, []).append(report.microseconds / 1000)
 
     clock(ask, requests)
@@ -262,10 +235,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     threadpool_limits(1)
     bundle = world(chosen.items, chosen.ranker)
     measured = measure(bundle, chosen.requests)
-    with torch.inference_mode():
-        floor = {name: statistics.median(clock(work, chosen.requests)) for name, work in floors(bundle).items()}
-    floor["whole"] = sum(floor.values())
-    floor["ranking"] = floor["whole"] - floor["explain"]
+    floor = measure_floor(bundle, chosen.requests)
     print(f"{chosen.items} items, ranker {chosen.ranker}, {chosen.requests} requests, milliseconds; "
           f"load average of the machine {os.getloadavg()[0]:.1f}")
     print(f"{'stage':<10}{'median':>8}{'p95':>8}{'floor':>8}{'ratio':>8}")

@@ -15,14 +15,16 @@ from serving.stages.funnel import Funnel
 LIMIT = 10
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["searched by an index", "searched exactly"])
+SHAPES = {"an index": (6000, "dnn", 1000), "exact search": (2000, "dnn", 9999),
+          "another ranker": (2000, "dcn_v2", 9999)}
+
+
+@pytest.fixture(scope="module", params=SHAPES)
 def bundle(request):
-    """Of two thousand items, by lists of codes as a million is, or whole."""
+    """Searched by lists of codes as a million items are, or whole; DCNv2 is asked as it serves."""
+    items, ranker, flat_below = SHAPES[request.param]
     with threadpool_limits(1):
-        made = world(2000, "dnn")
-        if request.param:
-            return made
-        return world(6000, "dnn", flat_below=1000)
+        return world(items, ranker, flat_below=flat_below)
 
 
 def test_its_slates_are_those_of_the_funnel(bundle):
@@ -43,7 +45,7 @@ def test_its_candidates_are_those_of_the_funnel_after_every_stage(bundle):
     funnel, bare = Funnel(bundle), BareCascade(bundle)
     trace: dict[str, np.ndarray] = {}
     funnel.rank(RankQuery("u5", LIMIT, {"context1": "v7"}), Deadline(None), trace)
-    asked = bare.retrieve("u5", {"context1": "v7"})
+    asked = bare.retrieve(("u5", {"context1": "v7"}))
     kept = bare.prerank(asked)
     assert asked.rows.tolist() == trace["retrieve"].tolist()
     assert sorted(kept.rows.tolist()) == sorted(trace["prerank"].tolist())

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
-from benchmarks.serving.funnel import BesideFloor, beside_floor, clock, floors, main, ranker_floor, spec, world
+from benchmarks.serving.funnel import BesideFloor, beside_floor, clock, main, measure_floor, spec, world
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.stages.funnel import Funnel
@@ -38,28 +34,11 @@ def test_the_synthetic_bundle_answers_like_a_real_one(bundle):
     assert response.known_user
 
 
-def test_the_floors_take_what_the_stages_take(bundle):
-    assert set(floors(bundle)) == {"retrieve", "prerank", "rank", "explain"}
+def test_the_floor_is_told_stage_by_stage(bundle):
+    found = measure_floor(bundle, 3)
+    assert set(found) == {"retrieve", "prerank", "rank", "rerank", "ranking"}
+    assert found["ranking"] == pytest.approx(sum(spent for name, spent in found.items() if name != "ranking"))
     assert len(spec().fields) == 40
-
-
-@pytest.mark.parametrize("has_table", [True, False])
-def test_the_rankers_floor_multiplies_what_no_table_tells(bundle, has_table, monkeypatch):
-    """Of the first layer four crosses of 16 columns, or all 649."""
-    assert bundle.rank_table is not None
-    widths: list[int] = []
-
-    def noting(whole):
-        def noted(*given):
-            widths.append(given[1].shape[1])
-            return whole(*given)
-
-        return noted
-
-    monkeypatch.setattr(torch, "addmm", noting(torch.addmm))
-    monkeypatch.setattr(nn.Linear, "forward", noting(nn.Linear.forward))
-    ranker_floor(bundle if has_table else replace(bundle, rank_table=None), 7, 4)(0)
-    assert widths[0] == (4 * 16 if has_table else 16 * 40 + 9)
 
 
 def test_ratios_are_taken_within_a_round():
