@@ -7,8 +7,8 @@
 
 Written by hand for the benchmark's own world (benchmarks/serving/funnel.py) on the same libraries, tables and weights,
 with every shortcut that is exact: no checks, no deadline, no reports, no filters, rules or fallbacks. A ranker that is
-no DNN is asked as it serves. Its slates are those of the funnel (tests/benchmarks/serving/test_bare_cascade.py), so what the funnel takes
-beyond it is what the platform costs, not work that the floor has left out.
+no DNN is asked as it serves. Its slates are those of the funnel (tests/benchmarks/serving/test_bare_cascade.py), so
+what the funnel takes beyond it is what the platform costs, not work that the floor has left out.
 """
 
 from __future__ import annotations
