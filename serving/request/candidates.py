@@ -16,11 +16,11 @@ CHANNELS = ("two_tower", "item_to_item", "popularity", "explicit", *get_args(Cha
 BOOST, PIN = "boost", "pin"  # what business rules say of candidates, beside the stages' scores
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Candidates:
     """`rows` [K] item rows, `channels` [K] indices into CHANNELS, `scores` [K] float per stage name; `vectors` [K, d]
     are the items' while somebody has just read them, and are not kept by `take`. Rows beyond the bundle's are those of
-    `given`.
+    `given`. Nothing of it is changed once it is made (a frozen one would take five times as long to make).
 
     The order is the order of preference so far: a stage that is cut short loses the tail.
     """

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from contracts.features.encoding import Encoded
 from contracts.features.event_features import NOTHING_TOLD, ToldEvents
@@ -168,8 +168,7 @@ class Reason:
     logit_change: float
 
 
-@dataclass(frozen=True)
-class Sold:
+class Sold(NamedTuple):
     """An item's place in an auction: `bid` and `price` per click. The price is what keeps the place against `runner_up`
     (empty: against the reserve), whose eCPM is `to_beat`: min(bid, to_beat / (1000 x probability))."""
 

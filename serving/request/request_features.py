@@ -7,6 +7,7 @@ out of a request get it, and explanations compare with it.
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from serving.request.given_items import GivenItems
 from serving.request.query import ContextValue, FreshUser, RankQuery, ScoreQuery, as_column
 
 NO_ITEMS = np.empty(0, dtype=np.int32)
+KEPT_VALUES, SHORT = 1024, 64  # encoded values of the context, and characters of one that is kept
 
 
 class Requester(NamedTuple):
@@ -64,6 +66,8 @@ class RequestFeatures:
         self._recent, self._live, self._told = np.asarray(bundle.recent), tuple(bundle.live), bundle.told
         self._context = {field.name: field for field in spec.of_side("context")}
         self._users = {field.name: field for field in spec.of_side("user")}
+        self._fields = self._context | self._users
+        self._often = lru_cache(maxsize=KEPT_VALUES, typed=True)(self._encoded)
         self.missing_request = bundle.encoder.encode({}, "user", "context")
         self.missing_item = bundle.encoder.encode({}, "item")
         self.request_ids = {slot.name: slot for slot in spec.block_ids("request")}
@@ -151,13 +155,21 @@ class RequestFeatures:
         return rows[kept], kept
 
     def _write_value(self, ids: np.ndarray, dense: np.ndarray, field: FeatureField, value: ContextValue) -> None:
+        short = not isinstance(value, tuple) and (not isinstance(value, str) or len(value) <= SHORT)
+        places, number = (self._often if short else self._encoded)(field.name, value)
+        for start, values in places:
+            ids[0, start : start + len(values)] = values
+        if number is not None:
+            dense[0, self.request_dense[field.name].start] = number
+
+    def _encoded(self, name: str, value: ContextValue) -> tuple[list[tuple[int, np.ndarray]], float | None]:
+        """First columns and ids of a field's slots, and its number where it is one."""
+        field = self._fields[name]
         column = [as_column(field, value)]
         blocks = self._bundle.encoder.field_ids(field, column)
-        for (slot_name, _, _), values in zip(field.slots(), blocks, strict=True):
-            slot = self.request_ids[slot_name]
-            ids[:, slot.start : slot.start + slot.width] = values
-        if field.dense:
-            dense[:, self.request_dense[field.name].start] = scale(np.array(column, dtype=np.float64), field)
+        places = [(self.request_ids[slot].start, block[0]) for (slot, _, _), block in
+                  zip(field.slots(), blocks, strict=True)]
+        return places, float(scale(np.array(column, dtype=np.float64), field)[0]) if field.dense else None
 
     def stored_items(self, rows: np.ndarray) -> Encoded:
         """Of item rows [K], as the bundle's tables have them."""

@@ -7,8 +7,6 @@ How a request keeps its deadline, and what stands in for a stage: serving/stages
 
 from __future__ import annotations
 
-import torch
-
 from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
@@ -98,7 +96,6 @@ class Funnel:
             raise DeadlineExpired("the deadline had passed before the first item; send the request with more time")
         return ScoreRun(self._bundle, self._stages.features, self._describer, self._stages.rank, query, deadline)
 
-    @torch.inference_mode()
     def rank(self, query: RankQuery, deadline: Deadline, trace: Trace | None = None) -> RankAnswer:
         """`trace` receives the item rows after every stage, in that stage's order.
 

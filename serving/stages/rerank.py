@@ -201,5 +201,4 @@ def slate_items(slate: Slate, reasons: Sequence[list[Reason]], known: FeatureSto
 
 def _sold(sale: Sale, keys: list[str], known: FeatureStore) -> list[Sold]:
     next_ = sale.runners or [*keys[1:], *sale.behind.keys_of(known), ""]
-    return [Sold(*one) for one in zip(sale.bid.tolist(), sale.price.tolist(), next_, sale.to_beat.tolist(),
-                                      strict=False)]
+    return [*map(Sold, sale.bid.tolist(), sale.price.tolist(), next_, sale.to_beat.tolist())]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -75,6 +76,28 @@ def test_a_click_that_another_host_has_landed_is_in_the_history_once(
     slot = features.request_ids["history"]
     span = slice(slot.start, slot.start + slot.width)
     assert found.inputs.ids[:, span].tolist() == expected[:, span].tolist()
+
+
+def test_what_is_said_of_the_context_often_is_encoded_once(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not mistaken for another of the same value; long texts are read every time, and not kept."""
+    features, encode, asked = RequestFeatures(loaded), Encoder.field_ids, list[object]()
+
+    def noted(encoder: Encoder, field: FeatureField, values: Sequence[object]) -> list[np.ndarray]:
+        asked.extend(values)
+        return encode(encoder, field, values)
+
+    monkeypatch.setattr(Encoder, "field_ids", noted)
+    long = "x" * 65
+    for device, hour in (("phone", 7.5), ("phone", 7.5), (long, 1), (long, 1.0)):
+        given = {"device": device, "hour": hour}
+        found, told = requester(features, "nobody", context=given).inputs, loaded.encoder.encode(
+            {name: [value] for name, value in given.items()}, "user", "context")
+        assert found.ids.tolist() == told.ids.tolist()
+        assert found.dense.tolist() == told.dense.tolist()
+    read = [value for value in asked if value is not None]
+    assert [read.count(value) for value in ("phone", 7.5, long)] == [1 + 2, 1 + 2, 2 + 2]  # and by `encode` itself
 
 
 def test_recent_items_replace_the_history(features: RequestFeatures, loaded: LoadedBundle) -> None:
