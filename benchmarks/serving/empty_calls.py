@@ -29,7 +29,7 @@ import uvloop
 from grpc_health.v1 import health
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.bare_cascade import BareCascade
+from benchmarks.bare.bare_cascade import BareCascade
 from benchmarks.serving.funnel import USERS, VALUES
 from benchmarks.serving.open_loop import request
 from benchmarks.wire.blocking_caller import BlockingCaller

@@ -4,7 +4,7 @@
 
 The world is synthetic (random weights and features through the real classes): 12 user, 2 context, 22 item and 4 cross
 fields, 1000 retrieved, 200 ranked, 10 shown, with an auction. The floor gives the same answers in straight lines on
-the same libraries, tables and weights (benchmarks/serving/bare_cascade.py). Ratios to it are medians over rounds, each
+the same libraries, tables and weights (benchmarks/bare/bare_cascade.py). Ratios to it are medians over rounds, each
 of which asks the funnel and the floor in turn, in CPU time of the one thread that works, so that a neighbour on the
 machine moves neither much; least and most tell how far they may be trusted. The last line is JSON.
 """
@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.bare_cascade import BareCascade
+from benchmarks.bare.bare_cascade import BareCascade
 from contracts.bundle.bundle import SCHEMA_VERSION, Manifest
 from contracts.config.stages import Prerank, Rerank, Retrieve, Serve
 from contracts.config.training import Train

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.bare_cascade import BareCascade
+from benchmarks.bare.bare_cascade import BareCascade
 from benchmarks.serving.funnel import USERS, VALUES, world
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery

@@ -7,7 +7,7 @@
 
 Written by hand for the benchmark's own world (benchmarks/serving/funnel.py) on the same libraries, tables and weights,
 with every shortcut that is exact: no checks, no deadline, no reports, no filters, rules or fallbacks. A ranker that is
-no DNN is asked as it serves. Its slates are those of the funnel (tests/benchmarks/serving/test_bare_cascade.py), so
+no DNN is asked as it serves. Its slates are those of the funnel (tests/benchmarks/bare/test_bare_cascade.py), so
 what the funnel takes beyond it is what the platform costs, not work that the floor has left out.
 """
 
@@ -17,13 +17,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import nn
 
+from benchmarks.bare.weights import Layers, look_and_layers, plain, sigmoid
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import BLOCK_SIDES, FIRST_ID
 from models.inference import split_ranker
-from models.layers.embedding import BlockReader, FusedEmbedding
-from models.layers.mlp import Mlp
 from models.networks.dnn import Dnn
 from serving.bundle.item_index import MAX_LISTS_READ, bounded
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -39,49 +37,6 @@ class Sold(NamedTuple):
     probability: float
     score: float
     price: float
-
-
-class _Layers(NamedTuple):
-    """Weights of an MLP, [in, out] and [out] each."""
-
-    first: np.ndarray
-    bias: np.ndarray
-    rest: list[tuple[np.ndarray, np.ndarray]]
-
-    @classmethod
-    def of(cls, mlp: Mlp, candidate: bool) -> _Layers:
-        """`candidate` says which half of the first layer is `first`."""
-        first = mlp.first.candidate if candidate else mlp.first.request
-        linears = [layer for layer in mlp.rest if isinstance(layer, nn.Linear)]
-        return cls(*(_plain(first.T), _plain(mlp.first.bias)),
-                   [(_plain(layer.weight.T), _plain(layer.bias)) for layer in linears])
-
-    def behind(self, hidden: np.ndarray) -> np.ndarray:
-        """The outputs of the layers that follow the first's, [K, out]."""
-        for weight, bias in self.rest:
-            np.maximum(hidden, 0.0, out=hidden)
-            hidden = hidden @ weight
-            hidden += bias
-        return hidden
-
-
-class _Look(NamedTuple):
-    """How the ids of a request's block become a network's inputs: columns of one id first, then the history's."""
-
-    weight: np.ndarray
-    order: np.ndarray
-    offsets: np.ndarray
-    singles: int
-
-    @classmethod
-    def of(cls, reader: BlockReader, embedding: FusedEmbedding) -> _Look:
-        return cls(_plain(embedding.weight), reader.order.numpy(), reader.offsets.numpy(), reader.singles)
-
-    def inputs(self, ids: np.ndarray, dense: np.ndarray) -> np.ndarray:
-        """[1, W] and [1, N] -> [1, X]; the world's histories are full."""
-        vectors = self.weight.take(ids[0, self.order] + self.offsets, axis=0)
-        mean = vectors[self.singles :].mean(axis=0)
-        return np.concatenate([vectors[: self.singles].reshape(-1), mean, dense[0]])[None]
 
 
 class Asked(NamedTuple):
@@ -127,7 +82,7 @@ class _Retrieval:
 
     def __init__(self, bundle: LoadedBundle) -> None:
         self._requesters = _Requesters(bundle)
-        self._look, self._tower = _look_and_layers(bundle.towers.embedding, bundle.towers.user)
+        self._look, self._tower = look_and_layers(bundle.towers.embedding, bundle.towers.user)
         self._recent, self._neighbours = np.asarray(bundle.recent), np.asarray(bundle.neighbours)
         self._popularity, self._quotas = np.asarray(bundle.popularity), bundle.settings.retrieve
         self._index, self._width = bundle.index.faiss_index, bundle.index.vectors.shape[1]
@@ -174,11 +129,11 @@ class _Prerank:
     def __init__(self, bundle: LoadedBundle) -> None:
         network = bundle.pre_ranker
         assert network is not None
-        self._layers = _Layers.of(network.mlp, candidate=True)
+        self._layers = Layers.of(network.mlp, candidate=True)
         self._scale, size = np.float32(network.scale), bundle.settings.train.tower_dim
         product, item, mean = np.split(self._layers.first, (size, 2 * size))
         self._paired = self._scale * self._scale * (product + mean / np.float32(size))
-        self._item, self._request = self._scale * item, self._scale * _plain(network.mlp.first.request.T)
+        self._item, self._request = self._scale * item, self._scale * plain(network.mlp.first.request.T)
         self._vectors, self._keep = VectorRows(bundle.item_vectors), bundle.settings.prerank.keep
         self._bids = np.asarray(bundle.bids)
 
@@ -187,7 +142,7 @@ class _Prerank:
         folded += self._item
         hidden = self._vectors.take(asked.rows) @ folded
         hidden += asked.vector @ self._request + self._layers.bias
-        revenue = self._bids[asked.rows] * _sigmoid(self._layers.behind(hidden)[:, 0])
+        revenue = self._bids[asked.rows] * sigmoid(self._layers.behind(hidden)[:, 0])
         return asked._replace(rows=asked.rows[np.argpartition(-revenue, self._keep)[: self._keep]])
 
 
@@ -216,13 +171,13 @@ class _DnnRank:
 
     def __init__(self, bundle: LoadedBundle, network: Dnn, table: np.ndarray) -> None:
         self._crosses, self._table = _Crosses(bundle), table
-        self._look, self._layers = _look_and_layers(network.embedding, network.mlp)
+        self._look, self._layers = look_and_layers(network.embedding, network.mlp)
         reader, dim = network.embedding.candidate, network.embedding.dim
         slots, order = {slot.name: slot.start for slot in bundle.spec.block_ids("candidate")}, reader.order.tolist()
         places = np.array([order.index(slots[field.name]) for field in bundle.spec.crosses()])
         self._offsets = reader.offsets.numpy()[places]
         columns = (places[:, None] * dim + np.arange(dim)).reshape(-1)
-        self._weight = np.ascontiguousarray(_plain(network.mlp.first.candidate.T)[columns])
+        self._weight = np.ascontiguousarray(plain(network.mlp.first.candidate.T)[columns])
 
     def __call__(self, asked: Asked) -> Asked:
         crosses = self._crosses(asked.ids, asked.rows)
@@ -230,7 +185,7 @@ class _DnnRank:
         hidden = self._table.take(asked.rows, axis=0)
         hidden += self._look.inputs(asked.ids, asked.dense) @ self._layers.first + self._layers.bias
         hidden += self._look.weight.take(crosses, axis=0).reshape(len(hidden), -1) @ self._weight
-        return asked._replace(probabilities=_sigmoid(self._layers.behind(hidden)[:, 0]))
+        return asked._replace(probabilities=sigmoid(self._layers.behind(hidden)[:, 0]))
 
 
 class _ServedRank:
@@ -245,7 +200,7 @@ class _ServedRank:
         candidate = Encoded(np.concatenate([self._items.ids[asked.rows], crosses], axis=1),
                             self._items.dense[asked.rows])
         logits = self._ranker.logits(self._ranker.begin(Encoded(asked.ids, asked.dense)), candidate)
-        return asked._replace(probabilities=_sigmoid(logits))
+        return asked._replace(probabilities=sigmoid(logits))
 
 
 class _Auction:
@@ -284,16 +239,3 @@ class BareCascade:
         """Each takes what the one before it has made, the first the user and the context."""
         return {"retrieve": self.retrieve, "prerank": self.prerank, "rank": self.rank,
                 "rerank": lambda asked: self._auction(asked, limit)}
-
-
-def _look_and_layers(embedding: FusedEmbedding, mlp: Mlp) -> tuple[_Look, _Layers]:
-    return _Look.of(embedding.request, embedding), _Layers.of(mlp, candidate=False)
-
-
-def _plain(weights: object) -> np.ndarray:
-    return np.ascontiguousarray(weights.detach().numpy())  # type: ignore[attr-defined]
-
-
-def _sigmoid(logits: np.ndarray) -> np.ndarray:
-    found: np.ndarray = 1.0 / (1.0 + np.exp(-logits.astype(np.float64)))
-    return found
