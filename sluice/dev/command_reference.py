@@ -24,7 +24,7 @@ def page() -> str:
     """Markdown."""
     group = get_group(app)
     with Context(group) as context:
-        sections = [_section(name, command) for name in group.list_commands(context)
+        sections = [_section(name, command) for name in sorted(group.list_commands(context))
                     if (command := group.get_command(context, name)) is not None]
     return "\n".join([HEAD, *sections, _benchmarks()])
 
