@@ -20,7 +20,6 @@ import json
 import math
 import os
 import signal
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -36,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.serving import process_figures
 from contracts.config.config import Config
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -98,10 +98,9 @@ class Killer(Background):
 
     def work(self) -> None:
         while not self.stop.wait(self._seconds):
-            found = subprocess.run(["pgrep", "-P", str(self._server.process.pid), "-f", "serving.workers.worker"],
-                                   capture_output=True, text=True, check=False).stdout.split()
+            found = process_figures.workers(self._server.process.pid)
             if len(found) > 1:  # the other one answers on
-                os.kill(int(found[self.kills % len(found)]), signal.SIGKILL)
+                os.kill(found[self.kills % len(found)], signal.SIGKILL)
                 self.kills += 1
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.freshness.kills import lost
+from benchmarks.serving.process_figures import family
 from serving.server.catalog_client import CatalogClient
 from serving.server.client import RankingClient
 from sluice.demo.server_process import ServerProcess
@@ -30,8 +30,7 @@ class RestartFigures(NamedTuple):
 
 def processes(server: ServerProcess) -> list[int]:
     """Of the supervisor and its workers."""
-    workers = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True, check=False)
-    return [server.process.pid, *map(int, workers.stdout.split())]
+    return family(server.process.pid)
 
 
 def kill(server: ServerProcess) -> None:

@@ -13,9 +13,18 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> list[int]:
-    """The process and its children."""
-    children = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()
-    return [pid, *map(int, children)]
+    """The process, its children, and theirs."""
+    found = [pid]
+    for one in found:
+        children = subprocess.run(["pgrep", "-P", str(one)], capture_output=True, text=True, check=False).stdout
+        found += map(int, children.split())
+    return found
+
+
+def workers(pid: int, named: str = "") -> list[int]:
+    """Those of a supervisor's family that serve, or will; of the bundle whose folder's name ends with `named`."""
+    return [one for one in family(pid) if any(name.startswith("worker ") and name.strip().endswith(named[-8:])
+                                              for name in _comm(one))]
 
 
 def resident_megabytes(pid: int) -> int:
@@ -33,6 +42,12 @@ def own_megabytes(pid: int) -> float:
 def cpu_seconds(pid: int) -> float:
     """Of all threads, since the processes began."""
     return sum(map(_ticks, _read(pid, "stat"))) / TICKS
+
+
+def _comm(pid: int) -> list[str]:
+    with suppress(OSError):
+        return [Path(f"/proc/{pid}/comm").read_text()]
+    return []
 
 
 def _read(pid: int, name: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from serving.workers.listeners import Listeners
+from serving.workers.worker_forks import WorkerForks
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
 
@@ -34,9 +35,10 @@ class Generation:
     begun before it advances."""
 
     def __init__(
-        self, version: str, settings: WorkerSettings, count: int, listeners: Listeners, beside: bool = False
+        self, version: str, settings: WorkerSettings, count: int, listeners: Listeners, beside: bool = False,
+        forks: WorkerForks | None = None,
     ) -> None:
-        self.version, self._settings, self._listeners = version, settings, listeners
+        self.version, self._settings, self._listeners, self._forks = version, settings, listeners, forks
         self._count, self._at_once = count, max(count // QUARTER, 1) if beside else count
         self.workers, self.deaths, self.proven = list[WorkerProcess](), 0, False
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
@@ -81,7 +83,8 @@ class Generation:
                 return f"it was not ready after {START_SECONDS:.0f} s"
         loading = sum(not worker.loaded for worker in self.workers)
         if len(self.workers) < self._count:
-            if time.monotonic() >= self._next_begin:
+            soon = self._forks is not None and self._forks.coming
+            if time.monotonic() >= self._next_begin and not soon:
                 self._begin(min(self._at_once - loading, self._count - len(self.workers)))
             return ""
         waiting = [worker for worker in self.workers if not worker.told_to_listen]
@@ -92,7 +95,7 @@ class Generation:
     def _begin(self, count: int) -> None:
         self._next_begin = time.monotonic() + AGAIN_SECONDS
         for _ in range(count):
-            self.workers.append(WorkerProcess(self._settings))
+            self.workers.append(WorkerProcess(self._settings, self._forks))
         self._next_begin = 0.0
 
     def tend(self, revive: bool = True) -> None:
@@ -143,7 +146,7 @@ class Generation:
         if now >= self._next_start[place]:
             self.workers[place].kill()
             self._next_start[place] = now + self._pauses[place]  # it is tried again then, where none can be had now
-            self.workers[place] = WorkerProcess(self._settings)
+            self.workers[place] = WorkerProcess(self._settings, self._forks)
             self._next_start[place] = 0.0
 
 

@@ -29,6 +29,7 @@ from serving.workers.first_start import first_bundle, first_generation
 from serving.workers.generation import Generation
 from serving.workers.levelling import Order, ordered
 from serving.workers.listeners import Listeners
+from serving.workers.worker_forks import WorkerForks
 from serving.workers.worker_messages import WorkerSettings
 from serving.workers.worker_process import WorkerProcess
 
@@ -72,7 +73,7 @@ class Supervisor:
     def __init__(self, source: BundleSource, settings: SupervisorSettings, cache: BundleCache | None = None) -> None:
         self._search, self._settings, self._cache = BundleSearch(source), settings, cache
         self._stop = threading.Event()
-        self._port, self._listeners = 0, Listeners()
+        self._port, self._listeners, self._forks = 0, Listeners(), WorkerForks()
         self._balancer: Balancer | None = None
         self._current: Generation | None = None
         self._coming: Generation | None = None
@@ -92,6 +93,7 @@ class Supervisor:
         with contextlib.ExitStack() as open_:
             port = open_.enter_context(reserved(self._settings.host, self._settings.port))
             self._port = open_.enter_context(reserved(LOOPBACK, 0)) if self._settings.balanced else port
+            open_.enter_context(self._forks)
             open_.enter_context(contextlib.closing(self))
             last = self._cache.last_served() if self._cache else None
             first = first_bundle(self._search, last, self._stop)
@@ -136,7 +138,7 @@ class Supervisor:
             folder=bundle.folder, host=LOOPBACK if settings.balanced else settings.host, port=self._port,
             connection_seconds=settings.connection_seconds, answers=settings.answers, doors=doors, fresh=settings.fresh,
             user_store=settings.user_store, event_stream=settings.event_stream, balanced=settings.balanced,
-        ), settings.workers, self._listeners, beside)
+        ), settings.workers, self._listeners, beside, self._forks)
 
     def _watch(self) -> None:
         next_poll = 0.0
@@ -153,6 +155,7 @@ class Supervisor:
         current = self._current
         assert current is not None
         self._listeners.update()
+        self._forks.tend()
         current.tend()
         self._roll_back(current)
         if self._way_back is not None:

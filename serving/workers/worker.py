@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from contracts.behind_others import behind_others
 from contracts.logs import log_to_stderr
+from contracts.thread_name import name_thread
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
 STUCK_SECONDS = 1.0  # longer than any run that goes on beside hanging ones
@@ -116,6 +117,8 @@ def main(argument: str) -> int:
     told = WorkerSettings.model_validate_json(argument)
     os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
     log_to_stderr()
+    threading.current_thread().name = f"worker {told.folder.name[-8:]}"
+    name_thread()
     reports = Reports()
     orders = Orders(reports, told.port)
     orders.start()

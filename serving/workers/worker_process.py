@@ -13,24 +13,23 @@ import time
 
 from pydantic import ValidationError
 
+from serving.workers.worker_forks import ForkedWorker, WorkerForks
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
 
 class WorkerProcess:
-    """Loading begins at once, in a process of its own. `loaded`, `ready`, `deadline`, `refused`, `connections` and
-    `service` are what it has last said; `heard` when, by the monotonic clock, `ready_at` since when it has been ready.
-    Raises OSError or RuntimeError where the system gives no process, or no thread to listen to one."""
+    """Loading begins at once, in a fork where `forks` has one, else in a process of its own. `loaded`, `ready`,
+    `deadline`, `refused`, `connections` and `service` are what it has last said; `heard` when, by the monotonic clock,
+    `ready_at` since when it has been ready. Raises OSError or RuntimeError where the system gives no process, or no
+    thread to listen to one."""
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    def __init__(self, settings: WorkerSettings, forks: WorkerForks | None = None) -> None:
         self.began = self.heard = time.monotonic()
         self.ready_at = math.inf
         self.loaded, self.ready, self.refused, self.connections, self.service = False, False, "", 0, 0.0
         self.told_to_listen, self.deadline, self._pings = False, 0.0, 0
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "serving.workers.worker_start", settings.model_dump_json()],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
-        )
+        forked = None if forks is None else forks.begin(settings)
+        self._process = _process(settings) if forked is None else forked
         self._listener = threading.Thread(target=self._listen, daemon=True)
         try:
             self._listener.start()
@@ -101,7 +100,7 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        return self._process.returncode
+        return self._process.wait()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -119,3 +118,11 @@ class WorkerProcess:
             self.refused = report.refused or self.refused
             self.connections = report.connections if report.pong else self.connections
             self.service = report.service or self.service
+
+
+def _process(settings: WorkerSettings) -> subprocess.Popen[str] | ForkedWorker:
+    return subprocess.Popen(
+        [sys.executable, "-m", "serving.workers.worker_start", settings.model_dump_json()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+    )

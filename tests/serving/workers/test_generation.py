@@ -70,7 +70,7 @@ def test_time_that_loading_takes_is_no_health(monkeypatch: pytest.MonkeyPatch) -
     """So pauses go on growing."""
     now = [0.0]
     monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(generation, "WorkerProcess", lambda _: Doomed(now))
+    monkeypatch.setattr(generation, "WorkerProcess", lambda *_: Doomed(now))
     made, began = generation_of(Path("bundle"), 0, 1), [0.0]
     made.advance()
     while len(began) < 6:
@@ -89,7 +89,7 @@ def test_where_the_system_gives_no_process_it_asks_once_a_second(
     """For the first one as for others, and at once for the next one after it has got one; what it has, it keeps."""
     now, asked, free = [0.0], list[float](), [False]
 
-    def given(_: WorkerSettings) -> Doomed:
+    def given(*_: object) -> Doomed:
         asked.append(now[0])
         if not free[0]:
             raise BlockingIOError("Resource temporarily unavailable")

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from pathlib import Path
 from urllib.parse import urlparse
@@ -17,6 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from benchmarks.serving import process_figures
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.replay import response_history
@@ -92,9 +92,7 @@ def version_of(server) -> str:
 
 
 def workers(server) -> list[int]:
-    command = ["pgrep", "-P", str(server.process.pid), "-f", "serving.workers.worker"]
-    found = subprocess.run(command, capture_output=True, text=True)
-    return [int(pid) for pid in found.stdout.split()]
+    return process_figures.workers(server.process.pid)
 
 
 def swap_under_load(platform: Platform, server: ServerProcess, swaps: int, processes: int = 1) -> None:
@@ -269,10 +267,9 @@ def test_a_bundle_whose_workers_keep_dying_is_rolled_back(platform, left):
     until(lambda: not left or f"{before.version} {GONE}" in platform.log.read_text())
 
     def killed() -> bool:
-        for pid in workers(server):
+        for pid in process_figures.workers(server.process.pid, named=fresh.version):
             with contextlib.suppress(OSError):  # it has gone meanwhile
-                if fresh.version in Path(f"/proc/{pid}/cmdline").read_text():
-                    os.kill(pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         return f"the workers of {fresh.version} keep dying" in platform.log.read_text()
 
     until(killed)
