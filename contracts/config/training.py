@@ -25,8 +25,9 @@ class Train(Section):
         "sequence, which makes them the same, unless `ranker` names one",
     )
     ranker: ModelName | Literal["best"] = Field(
-        "best", description="the model served; 'best' = by validation AUC, but popularity, where `models` names it "
-        "and what knows more gains no more than its standard error"
+        "best", description="the model served; 'best' = by validation AUC (of rows at the same position, where the log "
+        "has positions), but popularity, where `models` names it and what knows more gains no more than its standard "
+        "error"
     )
     embedding_dim: int = Field(16, ge=1, description="width of a value's vector")
     hidden: tuple[int, ...] = Field((256, 128), description="widths of the MLP")

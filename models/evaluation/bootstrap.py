@@ -5,7 +5,7 @@ differ by what they hold of items, rows of one item are not independent either: 
 a row counts as often as its user times its item (Owen 2007, the pigeonhole bootstrap, which errs towards wide). Both
 models of a difference see the same draws, which removes what they have in common.
 
-    AUC            of all rows together, or the difference of two models' AUCs
+    AUC            of all rows together, or of those of each group, or the difference of two models' AUCs
     GAUC           sum over users u with both classes of n_u AUC_u / sum of n_u,   n_u: the user's impressions
     calibration    sum of predicted / sum of observed clicks
     mean           of any figure of a row
@@ -35,16 +35,17 @@ class Bootstrap(NamedTuple):
 
 def auc_bootstrap(
     labels: np.ndarray, scores: np.ndarray, users: np.ndarray, *, baseline: np.ndarray | None = None,
-    items: np.ndarray | None = None, draws: int = DRAWS, seed: int = 0,
+    items: np.ndarray | None = None, within: np.ndarray | None = None, draws: int = DRAWS, seed: int = 0,
 ) -> Bootstrap:
-    """AUC of `scores`, minus AUC of `baseline` where one is given. `items` [N] are drawn as well where they are given.
+    """AUC of `scores`, minus AUC of `baseline` where one is given, or of rows `within` the same group [N] alone.
+    `items` [N] are drawn as well where they are given.
 
     Draws that hold one class are left out. Raises OneClassError as `auc` does, DataError when fewer than 2 users or
     fewer than 2 usable draws remain.
     """
     compared = [scores] if baseline is None else [scores, baseline]
-    exact = [auc(labels, each) for each in compared]
-    curves = [SortedRows(labels, each) for each in compared]
+    exact = [auc_within(labels, each, within) for each in compared]
+    curves = [SortedRows(labels, each, within) for each in compared]
     drawn = [np.unique(units, return_inverse=True) for units in (users, items) if units is not None]
     if len(drawn[0][0]) < 2:
         raise DataError(f"the bootstrap resamples users and found {len(drawn[0][0])}; at least 2 are needed")
@@ -130,22 +131,38 @@ def _difference(values: list[float]) -> float:
     return values[0] if len(values) == 1 else values[0] - values[1]
 
 
-class SortedRows:
-    """Rows sorted once, so that the AUC under other row weights needs no further sort."""
+def auc_within(labels: np.ndarray, scores: np.ndarray, within: np.ndarray | None) -> float:
+    """AUC of rows of the same group [N] alone, of all without groups. Raises OneClassError as `auc` does, and where no
+    group has both classes."""
+    if within is None:
+        return auc(labels, scores)
+    found = SortedRows(labels, scores, within).auc(np.ones(len(labels)))
+    if found is None:
+        raise OneClassError("no group of rows has both classes, and AUC compares the two; widen the window")
+    return found
 
-    def __init__(self, labels: np.ndarray, scores: np.ndarray) -> None:
+
+class SortedRows:
+    """Rows sorted once, so that the AUC under other row weights needs no further sort. With groups `within` [N] only
+    rows of one group are compared."""
+
+    def __init__(self, labels: np.ndarray, scores: np.ndarray, within: np.ndarray | None = None) -> None:
         labels, scores = checked(labels, scores)
-        self.order = np.argsort(scores)
+        groups = np.zeros(len(labels), dtype=np.int8) if within is None else within
+        self.order = np.argsort(scores) if within is None else np.lexsort((scores, groups))
         self.labels = labels[self.order]
-        self.starts = tie_starts(scores[self.order])
+        self.starts = tie_starts(scores[self.order], groups[self.order])
+        self.groups = tie_starts(groups[self.order][self.starts])  # the first tie of each
 
     def auc(self, weight: np.ndarray) -> float | None:
-        """sum over ties g of P_g (N below g + N_g / 2), over P N, with weighted counts; None for one class."""
+        """Sum over ties t of P_t (N below t + N_t / 2), over P N, with weighted counts; both sums over the groups. None
+        where no group has both classes."""
         weight = weight[self.order]
         positives = np.add.reduceat(weight * self.labels, self.starts)
         negatives = np.add.reduceat(weight * (1 - self.labels), self.starts)
-        pairs = positives.sum() * negatives.sum()
+        pairs = np.add.reduceat(positives, self.groups) @ np.add.reduceat(negatives, self.groups)
         if pairs == 0:
             return None
         below = np.cumsum(negatives) - negatives
+        below -= np.repeat(below[self.groups], np.diff(np.append(self.groups, len(below))))
         return float((positives * (below + negatives / 2)).sum() / pairs)

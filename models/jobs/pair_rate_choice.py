@@ -18,14 +18,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from contracts.artifacts import LABEL, Artifacts
+from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.pair_rates import PairRateJudgement, PairRatesSummary
-from models.evaluation.metrics import auc
 from models.jobs import resume
-from models.jobs.ranker_choice import paired_lead
+from models.jobs.ranker_choice import paired_lead, validation_auc
 from models.jobs.training_task import TrainingTask, open_task
 from models.networks import registry
 from models.pair_rates import weights as pair_weights
@@ -61,10 +60,10 @@ def _judgement(task: TrainingTask, found: PairRatesSummary) -> PairRateJudgement
         return found.judgement
     begin = time.perf_counter()
     without, with_them = _logits(plain, "without pair rates"), _logits(rated, "with pair rates")
-    lead, labels = paired_lead(task, with_them, without, of_items=False), task.examples("validation").column(LABEL)
+    lead = paired_lead(task, with_them, without, of_items=False)
     return PairRateJudgement(
-        ranker=JUDGE, auc_with=auc(labels, with_them), auc_without=auc(labels, without), gain=lead.value,
-        standard_error=lead.standard_error, pays=lead.value > lead.standard_error, digest=digest,
+        ranker=JUDGE, auc_with=validation_auc(task, with_them), auc_without=validation_auc(task, without),
+        gain=lead.value, standard_error=lead.standard_error, pays=lead.value > lead.standard_error, digest=digest,
         seconds=round(time.perf_counter() - begin, 1),
     )
 

@@ -1,5 +1,9 @@
 """Which ranker is served: the best network on validation, unless popularity is as good for all that chance tells.
 
+Where the log has positions, AUC compares rows that were shown at the same one. Logits are those of position 1, labels
+were observed where a row stood: between positions a model that takes what the place did for what the item did, as
+popularity does of items with a usual place, would look better than one that has learned both.
+
     gain = AUC(best network) - AUC(popularity) on the validation window; its standard error by the bootstrap over users
            and items, which all rows of one of them speak for together; items that training did not know, which share
            an id, are a unit each row
@@ -18,21 +22,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from contracts.artifacts import LABEL, USER, VALIDATION_LOGITS
+from contracts.artifacts import LABEL, POSITION, USER, VALIDATION_LOGITS
 from contracts.bundle.bundle import load_array
 from contracts.config.config import Config
 from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from contracts.summaries.train import RankerSummary
-from models.evaluation.bootstrap import Bootstrap, auc_bootstrap
+from models.evaluation.bootstrap import Bootstrap, auc_bootstrap, auc_within
 from models.jobs.training_task import TrainingTask
 from models.layers.embedding import item_slot
 from models.networks import registry
 
 TRIVIAL = "popularity"
 TWINS = ("din", "din_sequence")  # of the DNN, where no field is a sequence
-DRAWS, ROWS = 100, 200_000  # of the bootstrap; of a larger window every n-th row is taken
+DRAWS, ROWS = 100, 200_000  # of the bootstrap
 
 
 class Choice(NamedTuple):
@@ -66,12 +70,12 @@ def choose_ranker(task: TrainingTask, models: Mapping[str, RankerSummary]) -> Ch
         return Choice(wanted, f"{wanted} is served because train.ranker names it.")
     if set(models) == {TRIVIAL}:
         return Choice(TRIVIAL, f"{TRIVIAL} is served: nothing else was trained.")
-    best = best_network(models)
-    worth = f"validation AUC {models[best].validation_auc:.4f}"
+    best = best_network(task, models)
+    worth = f"validation AUC{_where(task)} {_worth(task, models, best):.4f}"
     if TRIVIAL in models:
         gain = _lead(task, best, TRIVIAL, of_items=True)
         worth += (f", {gain.value:+.4f} ± {gain.standard_error:.4f} against {TRIVIAL}'s "
-                  f"{models[TRIVIAL].validation_auc:.4f}")
+                  f"{_worth(task, models, TRIVIAL):.4f}")
         if gain.value <= gain.standard_error:
             return Choice(
                 TRIVIAL, f"{TRIVIAL} is served: the best network, {best}, gains no more than chance gives ({worth}).")
@@ -89,26 +93,59 @@ def _level(task: TrainingTask, models: Mapping[str, RankerSummary], best: str) -
     return ""
 
 
-def best_network(models: Mapping[str, RankerSummary]) -> str:
+def best_network(task: TrainingTask, models: Mapping[str, RankerSummary]) -> str:
     """By validation AUC, popularity apart."""
-    return max((name for name in models if name != TRIVIAL), key=lambda name: models[name].validation_auc)
+    return max((name for name in models if name != TRIVIAL), key=lambda name: _worth(task, models, name))
+
+
+def _worth(task: TrainingTask, models: Mapping[str, RankerSummary], name: str) -> float:
+    """Validation AUC, within positions where there are any."""
+    logits = _logits(task, name) if task.spec.has_position else None
+    return models[name].validation_auc if logits is None else validation_auc(task, logits)
+
+
+def _where(task: TrainingTask) -> str:
+    return " within positions" if task.spec.has_position else ""
+
+
+def _logits(task: TrainingTask, name: str) -> np.ndarray:
+    return load_array(task.out.model(name) / VALIDATION_LOGITS)
+
+
+def validation_auc(task: TrainingTask, logits: np.ndarray) -> float:
+    """Of logits [N] of the validation window, within positions where there are any. Raises OneClassError."""
+    validation = task.examples("validation")
+    return auc_within(validation.column(LABEL), logits, _positions(task))
+
+
+def _positions(task: TrainingTask) -> np.ndarray | None:
+    return task.examples("validation").column(POSITION) if task.spec.has_position else None
 
 
 def _lead(task: TrainingTask, name: str, other: str, *, of_items: bool) -> Bootstrap:
-    ours, theirs = (load_array(task.out.model(model) / VALIDATION_LOGITS) for model in (name, other))
+    ours, theirs = (_logits(task, model) for model in (name, other))
     return paired_lead(task, ours, theirs, of_items=of_items)
 
 
 def paired_lead(task: TrainingTask, ours: np.ndarray, theirs: np.ndarray, *, of_items: bool) -> Bootstrap:
     """AUC of one model's logits [N] of the validation window less that of another's; `of_items`: items are drawn,
     too."""
-    validation = task.examples("validation")
-    step = -(-validation.rows // ROWS)
-    labels = validation.column(LABEL)[::step]
-    users = validation.column(USER)[::step] if task.spec.has_users else np.arange(len(labels))
-    slot = item_slot(task.spec) if of_items else None
-    items = None if slot is None else _units(validation.column(slot.name)[::step])
-    return auc_bootstrap(labels, ours[::step], users, items=items, baseline=theirs[::step], draws=DRAWS, seed=task.seed)
+    validation, slot = task.examples("validation"), item_slot(task.spec) if of_items else None
+    labels, positions = validation.column(LABEL), _positions(task)
+    rows = _sample(labels)
+    users = validation.column(USER)[rows] if task.spec.has_users else np.arange(len(rows))
+    items = None if slot is None else _units(validation.column(slot.name)[rows])
+    return auc_bootstrap(labels[rows], ours[rows], users, items=items, baseline=theirs[rows], draws=DRAWS,
+                         within=None if positions is None else positions[rows], seed=task.seed)
+
+
+def _sample(labels: np.ndarray) -> np.ndarray:
+    """Rows [at most ROWS]: all, or every n-th of each class, half of either at most. An AUC does not hang on how many
+    there are of each, and its certainty on those of the rarer one."""
+    if len(labels) <= ROWS:
+        return np.arange(len(labels))
+    classes = [np.flatnonzero(labels > 0), np.flatnonzero(labels <= 0)]
+    return np.sort(np.concatenate([rows[:: -(-len(rows) // (ROWS // 2)) or 1] for rows in classes]))
 
 
 def _units(items: np.ndarray) -> np.ndarray:

@@ -91,7 +91,7 @@ def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:
 
 def _freshness(task: TrainingTask, ranker: str, models: dict[str, RankerSummary]) -> Freshness:
     """Of the ranker; of the best network where popularity is served, which reads no feature that could be fresher."""
-    name = best_network(models) if ranker == TRIVIAL and set(models) - {TRIVIAL} else ranker
+    name = best_network(task, models) if ranker == TRIVIAL and set(models) - {TRIVIAL} else ranker
     fresh = train_ranker(task, name, fresh=True)
     return Freshness(published=_fresh_figures(models[name]), fresh=_fresh_figures(fresh))
 

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from contracts.errors import DataError, OneClassError
-from models.evaluation.bootstrap import SortedRows, auc_bootstrap, calibration_interval, gauc_difference, mean_bootstrap
+from models.evaluation.bootstrap import (
+    SortedRows,
+    auc_bootstrap,
+    auc_within,
+    calibration_interval,
+    gauc_difference,
+    mean_bootstrap,
+)
 from models.evaluation.metrics import auc, gauc
 
 
@@ -23,6 +30,20 @@ def test_integer_weights_are_repeated_rows() -> None:
     weight = np.random.default_rng(1).integers(0, 4, 80)
     repeated = auc(np.repeat(labels, weight), np.repeat(scores, weight))
     assert SortedRows(labels, scores).auc(weight.astype(float)) == pytest.approx(repeated)
+
+
+def test_within_groups_only_rows_of_one_are_compared() -> None:
+    """Known: every pair of a click and a row without, in each group alone."""
+    labels, scores = clicks(90)
+    groups = np.random.default_rng(4).integers(0, 5, 90)
+    apart = scores + 100 * groups  # which says nothing within one
+    pairs = [(a, b) for a in np.flatnonzero(labels) for b in np.flatnonzero(1 - labels) if groups[a] == groups[b]]
+    expected = np.mean([np.sign(scores[a] - scores[b]) / 2 + 0.5 for a, b in pairs])
+    assert auc_within(labels, apart, groups) == pytest.approx(expected)
+    assert auc_bootstrap(labels, apart, np.arange(90), within=groups, draws=20).value == pytest.approx(expected)
+    assert auc_within(labels, scores, None) == auc(labels, scores)
+    with pytest.raises(OneClassError, match="both classes"):
+        auc_within(labels, scores, labels)
 
 
 def test_standard_error_of_independent_rows_is_hanley_and_mcneils() -> None:

@@ -10,7 +10,9 @@ from contracts.bundle.bundle import save_array
 from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
-from models.jobs.ranker_choice import check_ranker, choose_ranker, unlike_models
+from models.evaluation import metrics
+from models.jobs import ranker_choice
+from models.jobs.ranker_choice import check_ranker, choose_ranker, paired_lead, unlike_models, validation_auc
 
 
 class Figures:
@@ -34,7 +36,7 @@ def test_the_best_network_is_served_where_it_is_clearly_better(make_task: Any, a
     noise = {"popularity": 3.0, "logistic_regression": 1.0, "dnn": 0.5}
     choice = choose_ranker(*task_with(make_task, auc, noise))
     assert choice.ranker == "dnn"
-    assert choice.reason.startswith("dnn is served: the best on validation (validation AUC 0.")
+    assert choice.reason.startswith("dnn is served: the best on validation (validation AUC within positions 0.")
 
 
 def test_popularity_is_served_where_a_network_gains_what_chance_gives(make_task: Any, auc: Any) -> None:
@@ -78,6 +80,46 @@ def test_items_that_training_did_not_know_are_no_single_item(
     assert choice.ranker == "dnn"
 
 
+def test_what_the_place_did_is_not_taken_for_what_the_item_did(
+    make_task: Any, columns: Any, write: Any, spec: FeatureSpec
+) -> None:
+    """Items are all alike and have usual places, whose effect popularity takes for theirs; the network knows who likes
+    what, and of the places that they are places."""
+    task, draw, rows = make_task(models=["popularity", "dnn"]), np.random.default_rng(5), 4000
+    place, likes = draw.integers(1, 5, rows), draw.normal(0, 1, rows)
+    drawn = columns(spec, rows, 9)
+    drawn["_position"] = place.astype(np.int32)
+    drawn["_label"] = (draw.random(rows) < 1 / (1 + np.exp(place - 1.5 - likes))).astype(np.float64)
+    drawn["price@fresh"] = drawn["price"]
+    write(task.out.examples("validation"), drawn)
+    logits = {"popularity": 1.5 - place + draw.normal(0, 0.1, rows), "dnn": likes}
+    models: dict[str, Any] = {}
+    for name, known in logits.items():
+        task.out.model(name).mkdir(parents=True, exist_ok=True)
+        save_array(task.out.model(name) / VALIDATION_LOGITS, known)
+        models[name] = Figures(metrics.auc(drawn["_label"], known))
+    assert models["dnn"].validation_auc < models["popularity"].validation_auc
+    choice = choose_ranker(task, models)
+    assert choice.ranker == "dnn"
+    assert "against popularity's 0.5" in choice.reason or "against popularity's 0.4" in choice.reason
+
+
+def test_of_a_large_window_every_click_counts(
+    make_task: Any, columns: Any, write: Any, spec: FeatureSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, draw, rows = make_task(models=["popularity", "dnn"]), np.random.default_rng(5), 4000
+    drawn = columns(spec, rows, 9)
+    drawn["_label"] = (np.arange(rows) % 50 == 7).astype(np.float64)
+    drawn["price@fresh"] = drawn["price"]
+    write(task.out.examples("validation"), drawn)
+    ours, theirs = (level * drawn["_label"] + draw.normal(0, 1, rows) for level in (1.0, 0.3))
+    whole = paired_lead(task, ours, theirs, of_items=False)
+    monkeypatch.setattr(ranker_choice, "ROWS", 400)
+    found = paired_lead(task, ours, theirs, of_items=False)
+    assert found.value == pytest.approx(whole.value, abs=0.05)
+    assert found.standard_error < 1.5 * whole.standard_error
+
+
 def test_a_configured_ranker_is_served_whatever_it_reaches(make_task: Any, auc: Any) -> None:
     noise = {"popularity": 1.0, "logistic_regression": 2.0, "dnn": 2.0}
     assert choose_ranker(*task_with(make_task, auc, noise, ranker="dnn")).ranker == "dnn"
@@ -85,16 +127,16 @@ def test_a_configured_ranker_is_served_whatever_it_reaches(make_task: Any, auc: 
 
 def test_a_simpler_network_that_is_level_with_the_best_is_named(make_task: Any, auc: Any) -> None:
     task, models = task_with(make_task, auc, {"popularity": 3.0, "logistic_regression": 2.0, "dnn": 0.5})
-    labels, best = task.examples("validation").column("_label"), models["dnn"].validation_auc + 1e-6
-    for apart, named in ((0.01, True), (0.5, False)):
-        level = np.load(task.out.model("dnn") / VALIDATION_LOGITS)
-        level = level + apart * (labels if not named else np.random.default_rng(9).normal(0, 1, len(level)))
+    labels, simple = task.examples("validation").column("_label"), np.load(task.out.model("dnn") / VALIDATION_LOGITS)
+    noisy = (simple + np.random.default_rng(seed).normal(0, 0.01, len(simple)) for seed in range(100))
+    level = next(one for one in noisy if validation_auc(task, one) > validation_auc(task, simple))
+    for logits, named in ((level, True), (simple + 0.5 * labels, False)):
         task.out.model("dcn_v2").mkdir(parents=True, exist_ok=True)
-        save_array(task.out.model("dcn_v2") / VALIDATION_LOGITS, level)
-        models["dcn_v2"] = Figures(best)
+        save_array(task.out.model("dcn_v2") / VALIDATION_LOGITS, logits)
+        models["dcn_v2"] = Figures(auc(labels, logits))
         choice = choose_ranker(task, models)
         assert choice.ranker == "dcn_v2"
-        assert choice.reason.startswith("dcn_v2 is served: the best on validation (validation AUC 0.")
+        assert choice.reason.startswith("dcn_v2 is served: the best on validation (validation AUC within positions 0.")
         assert ("dnn, which is simpler, is level with it" in choice.reason) is named
         assert ('train.ranker = "dnn" serves it.' in choice.reason) is named
 
