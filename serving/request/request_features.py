@@ -124,6 +124,13 @@ class RequestFeatures:
             ids[0, slot.start : slot.start + slot.width] = PADDING
             ids[0, slot.start : slot.start + len(kept)] = self._item_ids[kept, column]
 
+    def _prepend(self, ids: np.ndarray, newer: np.ndarray) -> None:
+        """Item rows before what the histories hold, which may be longer than what is kept of recent items, and leaves
+        out clicks without a value."""
+        for slot, column in self._sequences:
+            places = slice(slot.start, slot.start + slot.width)
+            ids[0, places] = np.concatenate([self._item_ids[newer[: slot.width], column], ids[0, places]])[: slot.width]
+
     def _write_fresh(
         self, ids: np.ndarray, dense: np.ndarray, fresh: FreshUser, stored: np.ndarray, events: RecentEvents | None
     ) -> tuple[np.ndarray, RecentEvents | None]:
@@ -137,7 +144,7 @@ class RequestFeatures:
         if not len(newer):
             return stored, events
         recent = np.concatenate([newer, stored[found]])[:RECENT]
-        self._write_sequences(ids, recent)
+        self._prepend(ids, newer)
         if events is None or self._told is None:
             return recent, None
         told = self._told.of(len(kept), fresh.told).at(kept)

@@ -78,6 +78,18 @@ def test_a_click_that_another_host_has_landed_is_in_the_history_once(
     assert found.inputs.ids[:, span].tolist() == expected[:, span].tolist()
 
 
+def test_a_fresh_click_comes_before_the_whole_history_that_was_published(loaded: LoadedBundle) -> None:
+    """Which may be longer than the recent items that are kept beside it, and leaves out clicks without a value."""
+    features = RequestFeatures(replace(loaded, recent=np.full_like(loaded.recent, -1)))
+    slot = features.request_ids["history"]
+    before = requester(features, "u06").inputs.ids[0, slot.start : slot.start + slot.width].tolist()
+    assert before[0] != PADDING
+    found = requester(features, "u06", fresh=FreshUser(StageReport("user", 0, 0, 0), ("i04",)))
+    clicked = loaded.encoder.encode({"history": [["i04"]]}, "user").ids[0, slot.start]
+    assert found.inputs.ids[0, slot.start : slot.start + slot.width].tolist() == [clicked, *before][: slot.width]
+    assert [loaded.items.key(row) for row in found.recent.tolist()] == ["i04"]
+
+
 def test_what_is_said_of_the_context_often_is_encoded_once(
     loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
