@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import glob
 import io
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from contracts.errors import ConfigError, DataError, SchemaError
 from contracts.table_files import is_hidden
 from pipelines.engine.failures import nothing_to_read
-from pipelines.reading.csv_escapes import UNIT, EscapedText, OneCharacter
+from pipelines.reading.csv_escapes import UNIT, ByteStream, EscapedText, OneCharacter, Uncommented
 from pipelines.reading.unclosed_quotes import FEWEST, swallowed_rows, too_long, unclosed
 
 CORRUPT = "_corrupt"  # the text of a record that does not fit the schema, else null
@@ -68,17 +69,28 @@ def alternatives(pattern: str) -> list[str]:
 
 def csv_names(file: Path, options: Mapping[str, str]) -> list[str]:
     """Of the columns: the file's header, or _c0, _c1 ... where it has none."""
-    first = _first_record(file, options)
+    first, _ = _first_record(file, options)
     return first if _yes(options, "header") else [f"_c{number}" for number in range(len(first))]
 
 
-def _first_record(file: Path, options: Mapping[str, str]) -> list[str]:
+def _first_record(file: Path, options: Mapping[str, str]) -> tuple[list[str], int]:
+    """And the number of the line of the file that it ends with: blank lines and comments may come before it."""
     with pa.input_stream(str(file), compression="detect") as stream:
         text = stream.read(BLOCK).decode(_encoding(options), errors="ignore").removeprefix("\ufeff")
-    comment = options.get("comment")
-    lines = (line for line in text.splitlines() if line.strip() and not (comment and line.startswith(comment)))
+    comment, read = options.get("comment"), 0
+
+    def counted() -> Iterator[str]:
+        nonlocal read
+        for line in io.StringIO(text, newline=""):
+            read += 1
+            yield line
+
+    lines = (line for line in counted() if line.strip() and not (comment and line.startswith(comment)))
+    if not _yes(options, "multiline"):
+        lines = (line.rstrip("\r\n") for line in itertools.islice(lines, 1))
     alike = (line.replace(_written_separator(options), _separator(options)) for line in lines)
-    return next(csv.reader(alike, delimiter=_separator(options), quotechar=options.get("quote") or '"'), [])
+    record = next(csv.reader(alike, delimiter=_separator(options), quotechar=_quoting(options)[0]), [])
+    return record, read
 
 
 def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str, str], folder: Path, what: str) -> None:
@@ -89,11 +101,12 @@ def stage_csv(files: Sequence[Path], names: Sequence[str], options: Mapping[str,
     """
     folder.mkdir(parents=True)
     for number, file in enumerate(files):
+        header, above = _first_record(file, options) if _yes(options, "header") else ([], 0)
         if _yes(options, "header") and not _yes(options, "enforceschema"):
-            _check_header(_first_record(file, options), names, what, file)
+            _check_header(header, names, what, file)
         with pq.ParquetWriter(folder / f"part-{number:05}.parquet", _schema(names), compression="lz4") as writer:
             try:
-                for batch in _records(file, names, options):
+                for batch in _records(file, names, options, above):
                     writer.write_batch(batch)
             except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 if "straddling object" in str(error):
@@ -121,24 +134,25 @@ def _schema(names: Sequence[str]) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in (*names, CORRUPT)])
 
 
-def _records(file: Path, names: Sequence[str], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    comment, misfits = options.get("comment"), []
+def _records(file: Path, names: Sequence[str], options: Mapping[str, str], above: int) -> Iterator[pa.RecordBatch]:
+    """Those below the first `above` lines."""
+    misfits: list[str] = []
 
     def misfit(row: pa.csv.InvalidRow) -> str:
-        if row.text.strip() and not (comment and row.text.startswith(comment)):
+        if row.text.strip():
             misfits.append(row.text)
         return "skip"
 
     with pa.input_stream(str(file), compression="detect") as stream:
         try:
-            reader = pa.csv.open_csv(_as_spark(stream, options, file), *_arrow_options(names, options, misfit))
+            reader = pa.csv.open_csv(_as_spark(stream, options, file), *_arrow_options(names, options, above, misfit))
         except pa.ArrowInvalid as error:
-            if "Empty CSV file" not in str(error):
+            if not any(said in str(error) for said in ("Empty CSV file", "file is too short")):
                 raise
             return
         for batch in reader:
             _check_closed(_long_texts(batch, _quoting(options)[0]), file, len(names), options)
-            yield _marked(batch.filter(_no_comment(batch, comment)) if comment else batch)
+            yield _marked(batch)
     _check_closed(misfits, file, len(names), options)
     if misfits:
         empty = [pa.nulls(len(misfits), pa.string()) for _ in names]
@@ -168,19 +182,15 @@ def _lines(file: Path, options: Mapping[str, str]) -> io.TextIOWrapper:
     return io.TextIOWrapper(stream, _encoding(options), errors="replace", newline="\n")
 
 
-def _no_comment(batch: pa.RecordBatch, comment: str) -> pa.Array:
-    return pa.compute.invert(pa.compute.fill_null(pa.compute.starts_with(batch.column(0), comment), False))
-
-
 def _marked(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.append_column(CORRUPT, pa.nulls(batch.num_rows, pa.string()))
 
 
 def _arrow_options(
-    names: Sequence[str], options: Mapping[str, str], misfit: object
+    names: Sequence[str], options: Mapping[str, str], above: int, misfit: object
 ) -> tuple[pa.csv.ReadOptions, pa.csv.ParseOptions, pa.csv.ConvertOptions]:
-    read = pa.csv.ReadOptions(column_names=list(names), skip_rows=int(_yes(options, "header")), block_size=BLOCK,
-                              encoding=_encoding(options), use_threads=False)
+    read = pa.csv.ReadOptions(column_names=list(names), skip_rows=above, block_size=BLOCK,
+                              encoding="utf-8" if _is_wide(options) else _encoding(options), use_threads=False)
     quote, escape = _quoting(options)
     parse = pa.csv.ParseOptions(
         delimiter=_separator(options), quote_char=quote, double_quote=True,
@@ -192,15 +202,23 @@ def _arrow_options(
     return read, parse, convert
 
 
-def _as_spark(stream: pa.NativeFile, options: Mapping[str, str], file: Path) -> pa.NativeFile | EscapedText:
-    """The file's text, in which Arrow finds the escapes that Apache Spark finds."""
+def _as_spark(stream: pa.NativeFile, options: Mapping[str, str], file: Path) -> ByteStream:
+    """The file's text, in which Arrow finds the escapes that Apache Spark finds, and no comments."""
     quote, escape = _quoting(options)
-    written = _written_separator(options)
-    if len(written) > 1:
-        stream = OneCharacter(stream, written)
-    if escape == quote or _encoding(options).startswith(("utf-16", "utf-32", "utf16", "utf32")):
-        return stream
-    return EscapedText(stream, _separator(options), quote, escape, _yes(options, "multiline"), str(file))
+    separator, multiline = _separator(options), _yes(options, "multiline")
+    text: ByteStream = stream
+    if _is_wide(options):
+        text = pa.transcoding_input_stream(stream, _encoding(options), "utf-8")
+    if len(_written_separator(options)) > 1:
+        text = OneCharacter(text, _written_separator(options))
+    if options.get("comment"):
+        text = Uncommented(text, options["comment"], separator, quote, escape, multiline)
+    return text if escape == quote else EscapedText(text, separator, quote, escape, multiline, str(file))
+
+
+def _is_wide(options: Mapping[str, str]) -> bool:
+    """Whether the encoding does not extend ASCII."""
+    return _encoding(options).startswith(("utf-16", "utf-32", "utf16", "utf32"))
 
 
 def _quoting(options: Mapping[str, str]) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from pipelines.reading import csv_escapes
-from pipelines.reading.csv_escapes import UNIT, EscapedText, OneCharacter
+from pipelines.reading.csv_escapes import UNIT, EscapedText, OneCharacter, Uncommented
 
 
 def rewritten(text: bytes, size: int, multiline: bool = False) -> bytes:
@@ -39,3 +39,14 @@ def test_a_long_separator_becomes_one_character_whatever_the_size_of_the_parts(
     monkeypatch.setattr(csv_escapes, "BLOCK", block)
     stream = OneCharacter(io.BytesIO(b"1::a:b::3\n2::::4\n"), "::")
     assert b"".join(iter(lambda: stream.read(size), b"")).decode() == f"1{UNIT}a:b{UNIT}3\n2{UNIT}{UNIT}4\n"
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("block", [1, 2, 5, 1000])
+def test_comments_are_empty_lines_whatever_the_size_of_the_parts(
+    size: int, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_escapes, "BLOCK", block)
+    text = io.BytesIO(b'#a\n1,#2\r\n#b "\r\n"#c",3\n\n#')
+    stream = Uncommented(text, "#", ",", '"', "\\", multiline=False)
+    assert b"".join(iter(lambda: stream.read(size), b"")) == b'\n1,#2\r\n\r\n"#c",3\n\n'

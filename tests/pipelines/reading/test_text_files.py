@@ -43,6 +43,41 @@ def test_comments_and_other_encodings(tmp_path: Path) -> None:
     assert [(row["a"], row["b"], row[CORRUPT]) for row in rows] == [("Ä", "1", None)]
 
 
+@pytest.mark.parametrize("above", ["\n", " \n\r\n", "#made by x\n", "\ufeff#x\u2028y\n\n#\"z\n"])
+@pytest.mark.parametrize("options", [{}, {"multiline": "true"}, {"escape": '"'}, {"encoding": "utf-16"}])
+def test_the_header_is_the_first_line_that_is_neither_blank_nor_a_comment(
+    tmp_path: Path, above: str, options: dict[str, str]
+) -> None:
+    rows = staged(tmp_path, above + "a,b\n\n1,2\n#3,4\n5,6\n", ["a", "b"], header="true", comment="#", **options)
+    assert [(row["a"], row["b"], row[CORRUPT]) for row in rows] == [("1", "2", None), ("5", "6", None)]
+    assert csv_names(tmp_path / "log.csv", {"header": "true", "comment": "#", **options}) == ["a", "b"]
+
+
+def test_a_header_of_several_lines_is_one_where_values_may_be(tmp_path: Path) -> None:
+    text = 'a,"b\nc"\n1,2\n'
+    assert [row["a"] for row in staged(tmp_path, text, ["a", "b\nc"], header="true", multiline="true")] == ["1"]
+    assert csv_names(tmp_path / "log.csv", {"header": "true", "multiline": "true"}) == ["a", "b\nc"]
+    rows = staged(tmp_path / "of_one_line", text, ["a", "b"], header="true")
+    assert [row["a"] or row[CORRUPT] for row in rows] == ["1", 'c"']
+
+
+@pytest.mark.parametrize("text", ["#x", "#x\n\n", "a,b", "\na,b", "\na,b\n"])
+def test_a_file_without_a_line_below_its_header_has_no_rows(tmp_path: Path, text: str) -> None:
+    assert staged(tmp_path, text, ["a", "b"], header="true", comment="#", enforceschema="true") == []
+
+
+@pytest.mark.parametrize("options", [{}, {"multiline": "true"}, {"escape": '"'}, {"encoding": "utf-16"}])
+def test_a_quoted_value_that_begins_like_a_comment_is_a_value(tmp_path: Path, options: dict[str, str]) -> None:
+    rows = staged(tmp_path, '"#a",1\n#"b,2\nc,"#d"\n', ["a", "b"], comment="#", **options)
+    assert [(row["a"], row["b"]) for row in rows] == [("#a", "1"), ("c", "#d")]
+
+
+def test_a_line_within_a_value_is_no_comment(tmp_path: Path) -> None:
+    text = '1,"x\n#y\\"\n#z"\n#2,"q\n3,w\n'
+    rows = staged(tmp_path, text, ["a", "b"], comment="#", multiline="true")
+    assert [(row["a"], row["b"]) for row in rows] == [("1", 'x\n#y"\n#z'), ("3", "w")]
+
+
 def test_a_compressed_file_is_read_and_an_empty_one_has_no_rows(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "log.csv.gz", "wt") as file:
         file.write("1\n2\n")
