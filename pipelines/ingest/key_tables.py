@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,16 +45,14 @@ def stage_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path,
     """
     what = folder.name
     columns = [name for name in raw.columns if name != CORRUPT]
-    keyed = raw.withColumn(key, key_text(raw, table.key, f"{what}.key"))
-    marked = quarantine.mark(keyed, key_rules(table.key, key))
+    marked = marked_rows(raw, table, key, what)
     with explained(what, table.path):
         counts = quarantine.count(marked, key)
         quarantine.write(marked, counts, columns, bad, what)
         quarantine.check_share(counts.by_reason, counts.rows, limit, what, bad)
         clean = quarantine.clean(marked)
         if counts.distinct != counts.rows - counts.bad:
-            order = Window.partitionBy(key).orderBy(row_hash(raw, sorted(columns)))
-            clean = clean.withColumn(_RANK, F.row_number().over(order)).where(F.col(_RANK) == 1)
+            clean = one_of_each(clean, key, columns)
         staging = stage_whole(clean.select(key, *[c for c in columns if c != table.key]), folder)
     rows = rows_in(staging)
     if rows == 0:
@@ -66,3 +65,15 @@ def stage_table(raw: DataFrame, table: Table, key: str, folder: Path, bad: Path,
             what, duplicates, counts.rows, table.key)
     found = TableRows(rows_in=counts.rows, rows=rows, duplicates=duplicates, quarantined=counts.bad)
     return StagedTable(found, staging, folder)
+
+
+def marked_rows(raw: DataFrame, table: Table, key: str, what: str) -> DataFrame:
+    """With the `key` as text, and why a row is malformed. Raises SchemaError on a key that is none."""
+    keyed = raw.withColumn(key, key_text(raw, table.key, f"{what}.key"))
+    return quarantine.mark(keyed, key_rules(table.key, key))
+
+
+def one_of_each(rows: DataFrame, key: str, columns: Sequence[str]) -> DataFrame:
+    """Of rows with one key, the one with the smallest hash of `columns`."""
+    order = Window.partitionBy(key).orderBy(row_hash(rows, sorted(columns)))
+    return rows.withColumn(_RANK, F.row_number().over(order)).where(F.col(_RANK) == 1).drop(_RANK)

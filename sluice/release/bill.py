@@ -14,11 +14,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from contracts.config.config import Config
-from contracts.errors import ConfigError, SchemaError
-from contracts.nearest import did_you_mean
+from contracts.errors import ConfigError
 from contracts.release.bill import Bill, BillLine
 from serving.replay import response_history
 from sluice.release import click_log
@@ -40,8 +38,8 @@ class Billed:
 
 
 def bill(config: Config, billed: Billed) -> Bill:
-    """Raises ConfigError without clicks or items to go by, DataError without a response log, SchemaError without a
-    column."""
+    """Raises ConfigError without clicks or items to go by, DataError without a response log or items to read,
+    SchemaError without a column."""
     if config.label.clicks is None:
         raise ConfigError("a bill needs clicks: label.clicks names their table")
     log = response_history.read(billed.answers, billed.since, billed.until)
@@ -91,16 +89,12 @@ def _payers(config: Config, billed: Billed, items: pa.ChunkedArray) -> list[str]
     """Of each shown item."""
     if billed.by == ITEM:
         return [str(item) for item in items.to_pylist()]
-    if config.items is None or config.items.format not in ("parquet", "csv"):
-        raise ConfigError(f"a bill by {billed.by!r} needs the items' table as Parquet or CSV ([items] of the "
-                          "configuration); --by item needs none")
-    table = ds.dataset(config.path(config.items, billed.data), format=config.items.format)
-    for name in (config.items.key, billed.by):
-        if name not in table.schema.names:
-            near = did_you_mean(name, table.schema.names) or f"; it has {', '.join(table.schema.names)}"
-            raise SchemaError(f"the items' table has no column {name!r}{near}")
-    keys, payers = table.to_table(columns=[config.items.key, billed.by]).columns
-    known = dict(zip(map(str, keys.to_pylist()), payers.to_pylist(), strict=True))
+    if config.items is None:
+        raise ConfigError(f"a bill by {billed.by!r} needs the items' table ([items] of the configuration); --by item "
+                          "needs none")
+    from pipelines.ingest.item_column import item_column  # an engine, which a bill by item does without
+
+    known = item_column(config, billed.data, billed.by)
     return [str(known.get(item, NOBODY)) for item in items.to_pylist()]
 
 

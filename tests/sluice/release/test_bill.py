@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from contracts.config.config import Config
+from contracts.config.log import Table
 from contracts.errors import ConfigError, SchemaError
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_record import LOST, counted
@@ -85,6 +86,25 @@ def test_each_click_is_paid_once_at_the_price_of_its_answer(market: Path) -> Non
     assert (found.unpriced, found.repeated) == (1, 1)
     assert (found.early, found.late, found.unknown) == (2, 1, 2)
     assert {"1 clicks after the window, not paid", "2 clicks on nothing that these answers sold"} <= set(text(found))
+
+
+@pytest.mark.parametrize(("text", "settings"), [
+    ("item_id,advertiser\n007,012\n12,12\n", {}),
+    ("item_id;advertiser\n007;012\n12;12\n", {"options": {"header": "true", "sep": ";"}}),
+    ("item_id,adv\n007,ADV-012\n12,ADV-12\n", {"derive": {"advertiser": "substring(adv, 5)"}}),
+    ("007,012\n12,12\n", {"options": {}, "schema_ddl": "item_id STRING, advertiser STRING"}),
+])
+def test_the_table_of_items_is_read_as_a_run_reads_it(tmp_path: Path, text: str, settings: dict[str, object]) -> None:
+    (tmp_path / "market.toml").write_text(CONFIG)
+    (tmp_path / "items.csv").write_text(text)
+    log = ResponseLog(tmp_path / "answers")
+    log.append(replace(logged("r1", ["007", "12"]), prices=[0.1, 0.7]))
+    log.close()
+    write_clicks(tmp_path, [("r1", "007", NOON + timedelta(minutes=5))])
+    items = {"path": "{data}/items.csv", "format": "csv", "options": {"header": "true"}, "key": "item_id", **settings}
+    of_csv = config(tmp_path).model_copy(update={"items": Table.model_validate(items)})
+    found = bill(of_csv, Billed(tmp_path / "answers", SINCE, UNTIL, by="advertiser", data=tmp_path))
+    assert [(line.payer, line.shown, line.amount) for line in found.lines] == [("012", 1, 0.1), ("12", 1, 0.0)]
 
 
 def test_without_a_column_each_item_pays(market: Path) -> None:
