@@ -131,10 +131,16 @@ def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.
     at, known = features.times(kind is Kind.CLICK)
     columns = {"event_id": pa.array([event.id for event in events], pa.string())}
     for name, type_ in _types(kind, features).items():
-        columns[name] = _column(name, [event.columns.get(name) for event in events], type_)
+        columns[name] = _column(name, [_value(event, name, features) for event in events], type_)
     columns[str(at)] = pa.array([event.at for event in events], pa.int64()).cast(INSTANT)
     columns[str(known)] = pa.array([event.known for event in events], pa.int64()).cast(INSTANT)
     return pa.table(columns)
+
+
+def _value(event: Landed, name: str, features: EventFeatures) -> Any:
+    """A bundle before may have had other names for user and item."""
+    roles = {features.log.user_id: event.user, features.log.item_id: event.item}
+    return roles.get(name) or event.columns.get(name)
 
 
 def _column(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:

@@ -131,6 +131,24 @@ def test_what_a_bundle_of_other_types_has_recorded_is_landed_as_this_one_reads_i
     assert "2 of 4 events were recorded with another type of column 'age'" in caplog.text
 
 
+def test_user_and_item_are_landed_by_the_names_that_this_bundle_has_for_them(
+    store: EventStore, tmp_path: Path
+) -> None:
+    anonymous = Event(id="click of nobody", kind=Kind.CLICK, at=START, user="", item="i",
+                      columns={"iid": "i", "request": "a"})
+    store.record([[anonymous]])
+    names = {"user_id": "visitor", "item_id": "product", "key": ("request", "product")}
+    renamed = FEATURES.model_copy(update={
+        "log": FEATURES.log.model_copy(update=names),
+        "clicks": FEATURES.clicks.model_copy(update={"on": ("request", "product")})})
+    land(store, renamed, tmp_path / "log")
+    shown = [(row["event_id"], row["visitor"], row["product"]) for row in rows(tmp_path / "log" / "shown")]
+    assert shown == [("shown a", "u", "i"), ("shown b", "u", "i")]
+    clicked = [(row["event_id"], row["visitor"], row["product"]) for row in rows(tmp_path / "log" / "clicked")]
+    assert clicked == [("click a", "u", "i"), ("click of nobody", None, "i")]
+    assert [(row["visitor"], row["product"]) for row in rows(tmp_path / "log" / "conversions")] == [("u", "i")]
+
+
 def test_folders_are_called_as_the_paths_of_their_tables() -> None:
     features = FEATURES.model_copy(update={"log": FEATURES.log.model_copy(update={"path": "/mnt/logs/seen"})})
     assert [folder_of(kind, features) for kind in Kind] == ["seen", "clicked", "conversions"]
