@@ -18,6 +18,8 @@ import contextlib
 import fcntl
 import json
 import logging
+import math
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -163,10 +165,23 @@ def _fitting(value: Any, type_: pa.DataType) -> Any:
         return as_text(value)
     if pa.types.is_integer(type_) and isinstance(value, float):
         value = int(value) if value.is_integer() else None
+    if isinstance(value, str):
+        value = _spelt(value, type_)
     try:
         return pa.scalar(value, type_).as_py()
     except WRONG:
         return None
+
+
+def _spelt(text: str, type_: pa.DataType) -> Any:
+    """What the text writes out: a whole number, a finite one, true or false; else the text."""
+    if pa.types.is_boolean(type_):
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if pa.types.is_integer(type_) and re.fullmatch(r"[+-]?[0-9]+", text):
+        return int(text)
+    if pa.types.is_floating(type_) and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", text):
+        return float(text) if math.isfinite(float(text)) else text
+    return text
 
 
 def _types(kind: Kind, features: EventFeatures) -> dict[str, pa.DataType]:

@@ -131,6 +131,25 @@ def test_what_a_bundle_of_other_types_has_recorded_is_landed_as_this_one_reads_i
     assert "2 of 4 events were recorded with another type of column 'age'" in caplog.text
 
 
+@pytest.mark.parametrize(("column", "told", "landed"), [
+    ("age", ["4", "-12", "+7", "007", " 4", "4.0", "1_000", "four", "", 2 * "9999999999"],
+     [4, -12, 7, 7, None, None, None, None, None, None]),
+    ("price", ["1.5", "4", "-.5", "2e3", "1e999", "nan", "0x1", ""], [1.5, 4.0, -0.5, 2000.0, None, None, None, None]),
+    ("new", ["true", "False", "1", "yes", ""], [True, False, None, None, None]),
+])
+def test_a_text_that_spells_a_value_of_the_columns_type_is_landed_as_that(
+    tmp_path: Path, column: str, told: list[str], landed: list[float | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else a column of log.key that a bundle before took for text would cost each of its rows the key."""
+    store = store_at(tmp_path, SetClock())
+    events = [shown_event(str(number), START) for number in range(len(told))]
+    store.record([[replace(event, columns={**event.columns, column: value})
+                   for event, value in zip(events, told, strict=True)]])
+    land(store, FEATURES, tmp_path / "log")
+    assert [row[column] for row in rows(tmp_path / "log" / "shown")] == landed
+    assert f"{landed.count(None)} of {len(told)} events were recorded with another type" in caplog.text
+
+
 def test_user_and_item_are_landed_by_the_names_that_this_bundle_has_for_them(
     store: EventStore, tmp_path: Path
 ) -> None:
