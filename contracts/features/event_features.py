@@ -36,6 +36,10 @@ class SharedFolderError(ConfigError):
     """Events of two kinds would be landed in one folder."""
 
 
+class TimedKeyError(ConfigError):
+    """A column that says which impression it is tells its time."""
+
+
 class EventFeatures(Section):
     """`fresh`: the models were trained on event-fresh counters (features.publish_every = 0), so that they are served;
     else the counters stay those of the last publish. `counters` are those of a user's and an item's own key, `groups`
@@ -62,7 +66,7 @@ class EventFeatures(Section):
         out. `item_columns` are those of the items' table.
 
         Raises ConfigError, with what is missing, where events could not be counted as the pipelines count them, and
-        SharedFolderError."""
+        TimedKeyError and SharedFolderError where that alone is in the way."""
         log, clicks = config.log, config.label.clicks
         if clicks is None:
             raise ConfigError("label.clicks is not set: only a log whose clicks are a table of their own can be "
@@ -76,6 +80,7 @@ class EventFeatures(Section):
         apart = sorted(set(log.key) - set(clicks.on))
         if apart:
             raise ConfigError(f"label.clicks.on lacks {apart[0]!r} of log.key: a click must name one impression")
+        _check_keys(log, clicks)
         _check_folders(log, clicks)
         counters = tuple(field for field in config.fields if _countable(field, config))
         groups = tuple(field for field in config.fields if field.kind == "counter" and field.side == "item"
@@ -161,6 +166,17 @@ class ToldEvents(NamedTuple):
 
 
 NOTHING_TOLD = ToldEvents()
+
+
+def _check_keys(log: Log, clicks: Clicks) -> None:
+    """Raises TimedKeyError where an event could tell a column neither by its time nor beside it."""
+    times = {log.event_time, log.known_time, clicks.event_time, clicks.known_time} | log.clock_columns
+    timed = next((name for name in clicks.on if name in times), None)
+    if timed is not None:
+        raise TimedKeyError(
+            f"{timed!r} of label.clicks.on{' and log.key' if timed in log.key else ''} is a time of the event, or "
+            f"derived from {log.event_time!r}: a recorded event tells its time by itself, and no column may tell it "
+            "again; name columns that a caller knows, such as those of the request and the item")
 
 
 def _check_folders(log: Log, clicks: Clicks) -> None:

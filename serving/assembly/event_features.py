@@ -13,17 +13,17 @@ import pyarrow.dataset as ds
 from contracts.artifacts import DAY, PUBLISHED_AT, READ_UNTIL, Artifacts
 from contracts.config.config import Config
 from contracts.errors import ConfigError
-from contracts.features.event_features import ColumnType, EventFeatures, SharedFolderError
+from contracts.features.event_features import ColumnType, EventFeatures, SharedFolderError, TimedKeyError
 
 log = logging.getLogger("sluice.serving")
 
 
 def write_event_features(config: Config, out: Artifacts, folder: Path) -> None:
     """Nothing where the log could not be recorded event by event; then the log of this process says why, as a warning
-    where only the names of folders are in the way."""
+    where only the names of folders, or a key that tells the time, are in the way."""
     try:
         EventFeatures.of(config, _prior(out), _read_until(out), _columns(out), _item_columns(out)).write(folder)
-    except SharedFolderError as error:
+    except (SharedFolderError, TimedKeyError) as error:
         log.warning("the bundle will record no events: %s", error)
     except ConfigError as error:
         log.info("the bundle will record no events: %s", error)

@@ -16,7 +16,8 @@ from serving.proto import sluice_pb2_grpc
 
 NO_STORE = "this server keeps no events; start it with `sluice serve --fresh FOLDER`"
 NO_FEATURES = ("the bundle's log cannot be recorded event by event: it needs label.clicks, log.key within "
-               "label.clicks.on, and known_time of both; set them, and assemble the bundle again")
+               "label.clicks.on, no time of the event nor a column derived from it in either, and known_time of both; "
+               "set them, and assemble the bundle again")
 
 
 def now_micros() -> int:

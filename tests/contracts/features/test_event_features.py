@@ -8,7 +8,14 @@ import pytest
 
 from contracts.config.config import Config
 from contracts.errors import BundleError, ConfigError
-from contracts.features.event_features import FILE, NOTHING_TOLD, EventFeatures, SharedFolderError, ToldEvents
+from contracts.features.event_features import (
+    FILE,
+    NOTHING_TOLD,
+    EventFeatures,
+    SharedFolderError,
+    TimedKeyError,
+    ToldEvents,
+)
 
 LOG: dict[str, Any] = {"path": "log", "user_id": "uid", "item_id": "iid", "event_time": "time", "known_time": "known",
                        "key": ["rid"], "derive": {"hour": "hour(time)"}}
@@ -69,6 +76,18 @@ def test_a_log_that_does_not_say_enough_is_refused(log: dict[str, Any], clicks: 
     made = made.model_copy(update={"log": made.log.model_copy(update=log)})
     with pytest.raises(ConfigError, match=message):
         EventFeatures.of(made, 0.1, None, {})
+
+
+@pytest.mark.parametrize(("key", "on", "message"), [
+    (["rid", "hour"], ["rid", "hour"], r"'hour' of label\.clicks\.on and log\.key is a time .*from 'time': .*; name"),
+    (["rid"], ["rid", "hour"], r"'hour' of label\.clicks\.on is a time of the event"),
+    (["rid", "time"], ["time", "rid"], r"'time' of label\.clicks\.on and log\.key"),
+    (["rid"], ["rid", "clicked"], r"'clicked' of label\.clicks\.on is"),
+])
+def test_a_key_that_tells_the_time_is_refused(key: list[str], on: list[str], message: str) -> None:
+    """No event could tell it: a column that tells its time again is refused at the door."""
+    with pytest.raises(TimedKeyError, match=message):
+        EventFeatures.of(config({"key": key}, {"on": on, "event_time": "clicked"}), 0.1, None, {})
 
 
 @pytest.mark.parametrize(("log", "clicks", "named"), [

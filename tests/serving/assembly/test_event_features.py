@@ -54,6 +54,17 @@ def test_a_log_that_cannot_be_recorded_is_told_of(tmp_path: Path, caplog: pytest
     assert "log.known_time is not set" in caplog.text
 
 
+def test_a_log_whose_key_tells_the_time_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config, key = recorded_config(), ("request", "iid", "hour")
+    clicks = {"clicks": config.label.clicks.model_copy(update={"on": key})} if config.label.clicks else {}
+    config = config.model_copy(update={"log": config.log.model_copy(update={"key": key}),
+                                       "label": config.label.model_copy(update=clicks)})
+    with caplog.at_level(logging.WARNING, "sluice.serving"):
+        write_event_features(config, Artifacts(tmp_path / "out"), tmp_path)
+    assert EventFeatures.read(tmp_path) is None
+    assert "'hour' of label.clicks.on and log.key" in caplog.text
+
+
 def test_a_log_whose_kinds_of_events_would_share_a_folder_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
