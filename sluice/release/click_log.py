@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 
 from contracts.config.config import Config
 from contracts.errors import ConfigError, SchemaError
+from contracts.table_files import is_hidden, is_landed_name
 
 TIME = pa.timestamp("us", "UTC")
 
@@ -20,12 +21,17 @@ TIME = pa.timestamp("us", "UTC")
 def read(config: Config, folder: Path) -> pa.Table:
     """request_id and item as text, `clicked` in UTC; rows that lack one are left out.
 
-    Raises ConfigError when clicks are not joined by request and item, or are no Parquet; SchemaError without a column.
+    Raises ConfigError when clicks are not joined by request and item, or are neither Parquet nor landed by a server;
+    SchemaError without a column.
     """
     clicks, log = config.label.clicks, config.log
-    if clicks is None or clicks.format != "parquet" or set(clicks.on) != {log.request_id, log.item_id}:
-        raise ConfigError("the watch joins clicks in Parquet by request and item: label.clicks.on must name "
-                          f"log.request_id and log.item_id ({log.request_id!r}, {log.item_id!r}) and no more")
+    if clicks is None or set(clicks.on) != {log.request_id, log.item_id}:
+        raise ConfigError("clicks on answers are joined by request and item: label.clicks.on must name log.request_id "
+                          f"and log.item_id ({log.request_id!r}, {log.item_id!r}) and no more")
+    if clicks.format.lower() != "parquet" and not _is_landed(folder):
+        raise ConfigError(f"clicks on answers are read as Parquet, and those at {folder} are {clicks.format} "
+                          "(label.clicks.format); --clicks names the same clicks in Parquet: a copy of them, or the "
+                          "folder that `sluice serve --fresh` lands them in")
     table = ds.dataset(folder, format="parquet", exclude_invalid_files=True)
     names = [str(log.request_id), str(log.item_id), clicks.event_time]
     for name in names:
@@ -34,6 +40,12 @@ def read(config: Config, folder: Path) -> pa.Table:
     request, item, clicked = table.to_table(columns=names).columns
     return pa.table({"request_id": request.cast(pa.string()), "item": item.cast(pa.string()),
                      "clicked": clicked.cast(TIME)}).drop_null()
+
+
+def _is_landed(folder: Path) -> bool:
+    """Whether a server has landed all of it, which is Parquet whatever the table's format."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not is_hidden(path.relative_to(folder))]
+    return bool(files) and all(is_landed_name(path.name) for path in files)
 
 
 class Unpaid(NamedTuple):

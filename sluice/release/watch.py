@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from contracts.config.config import Config
-from contracts.errors import BundleError, ConfigError
+from contracts.errors import BundleError, ConfigError, SchemaError
 from contracts.release.watch import FOLDER, WatchFigure, WatchSummary
 from contracts.summaries import summary
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
@@ -131,7 +131,11 @@ def _clicks(config: Config, watched: Watched, answers: LoggedResponses, until: d
     folder = Path(address)
     if not folder.exists():
         return f"{what}: no clicks at {address}; --clicks names a folder of this machine"
-    clicks, wait = click_log.read(config, folder), min(settings.click_wait, config.label_window)
+    wait = min(settings.click_wait, config.label_window)
+    try:
+        clicks = click_log.read(config, folder)
+    except (ConfigError, SchemaError) as error:
+        return f"{what}: {error}"
     if not len(clicks):
         return f"{what}: the clicks at {folder} hold none"
     reach = min(until, pc.max(clicks["clicked"]).as_py())

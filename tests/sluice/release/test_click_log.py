@@ -11,6 +11,7 @@ import pytest
 
 from contracts.config.config import Config
 from contracts.errors import ConfigError, SchemaError
+from contracts.table_files import landed_name
 from sluice.release import click_log
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,6 +52,19 @@ def test_what_cannot_be_joined_is_said(tmp_path):
     pq.write_table(pa.table({"ad": ["i"]}), tmp_path / "part.parquet")
     with pytest.raises(SchemaError, match="'request'"):
         click_log.read(config(), tmp_path)
-    for other in ({"format": "csv"}, {"on": ["ad"]}):
-        with pytest.raises(ConfigError, match=r"label\.clicks\.on"):
-            click_log.read(config(**other), tmp_path)
+    with pytest.raises(ConfigError, match=r"label\.clicks\.on must name .*\('request', 'ad'\) and no more"):
+        click_log.read(config(on=["ad"]), tmp_path)
+    with pytest.raises(ConfigError, match=r"are csv \(label\.clicks\.format\); --clicks names") as caught:
+        click_log.read(config(format="csv"), tmp_path)
+    assert "clicks.on" not in str(caught.value)
+
+
+def test_what_a_server_landed_is_read_whatever_the_format_of_the_log(tmp_path):
+    clicks = pa.table({"ad": ["i"], "request": ["r"], "at": [NOON]})
+    pq.write_table(clicks, tmp_path / landed_name(1, 1))
+    (tmp_path / ".landing").touch()
+    assert click_log.read(config(format="csv"), tmp_path).to_pylist() == [
+        {"request_id": "r", "item": "i", "clicked": NOON}]
+    (tmp_path / "own.csv").write_text("ad,request,at\n")
+    with pytest.raises(ConfigError, match="are csv"):
+        click_log.read(config(format="csv"), tmp_path)

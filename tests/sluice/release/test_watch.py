@@ -145,6 +145,21 @@ def test_too_little_to_go_by_is_said(traffic):
     assert any("no clicks at" in sentence for sentence in found.not_judged)
 
 
+@pytest.mark.parametrize(("was", "changed", "sentence"), [
+    ('event_time = "clicked"', 'event_time = "clicked"\nformat = "csv"', "are csv (label.clicks.format)"),
+    ('on = ["request_id", "item"]', 'on = ["request_id"]', "label.clicks.on must name"),
+    ('event_time = "clicked"', 'event_time = "at"', "has no column 'at'"),
+])
+def test_clicks_that_cannot_be_read_cost_no_other_judgement(traffic, was, changed, sentence):
+    traffic.serve("market-now", 800, failed=0.2)
+    (traffic.folder / "watch.toml").write_text(CONFIG.replace(was, changed))
+    code, found, _ = traffic.watch("--bundle", "market-now")
+    assert (code, [figure.name for figure in found.figures if figure.against]) == (4, ["error_rate"])
+    (said,) = found.not_judged
+    assert said.startswith("predicted over observed clicks: ")
+    assert sentence in said
+
+
 def test_clicks_that_have_not_come_in_yet_are_not_held_against_the_bundle(traffic):
     traffic.serve("market-now", 2000, truth=0.0)
     code, found, _ = traffic.watch("--bundle", "market-now")
