@@ -85,11 +85,16 @@ def read_public(folder: Path) -> tuple[Config, FeatureSpec]:
 def write_client(folder: Path, number: int, batch: Batch, file: str = SAMPLES) -> None:
     """A client's rows without who the user is; `file` is SAMPLES, which it trains on, or LATER."""
     client(folder, number).mkdir(parents=True, exist_ok=True)
-    save_weights(client(folder, number) / file, {
+    save_weights(client(folder, number) / file, arrays(batch))
+
+
+def arrays(batch: Batch) -> dict[str, np.ndarray]:
+    """What a client's file holds of its rows: all but who the user is and which rows they are."""
+    return {
         "request_ids": batch.request.ids.numpy(), "request_dense": batch.request.dense.numpy(),
         "candidate_ids": batch.candidate.ids.numpy(), "candidate_dense": batch.candidate.dense.numpy(),
         "label": batch.label.numpy(), "position": batch.position.numpy(),
-    })
+    }
 
 
 def read_client(folder: Path, number: int, file: str = SAMPLES) -> Batch:

@@ -17,15 +17,17 @@ import numpy as np
 import torch
 
 from contracts.artifacts import Artifacts
+from contracts.bundle import bundle
 from contracts.config.config import Config
 from contracts.errors import ConfigError, DataError
 from contracts.features import vocabulary
 from contracts.features.feature_spec import FeatureSpec
 from federated.clients import client_files
 from federated.clients.row_space import require_federable
-from models.examples.batches import Batch, ExampleSet, FeatureBlock
+from models.examples.batches import BUFFER_ROWS, Batch, ExampleSet, FeatureBlock
 
 CLIENTS, TRAINING = "clients.fingerprint", "training.fingerprint"
+MEASURED = ("validation", "test")  # windows
 
 
 def federated_spec(config: Config, spec: FeatureSpec) -> FeatureSpec:
@@ -93,28 +95,47 @@ def prepare(config: Config, out: Artifacts, folder: Path, memory: Path | None = 
         raise ConfigError(
             f"federated.clients is {config.federated.clients}, the log has {len(chosen)} users; take fewer"
         )
-    _clear_unless_same(folder, config, spec, chosen)
+    _clear_other_clients(folder, config, spec, chosen)
     client_files.write_public(folder, config, spec, vocabulary.read_all(out.encoding))
     for number, user in enumerate(chosen):
         client_files.write_client(folder, number, samples.of(user, config.federated.max_samples))
         client_files.write_client(folder, number, later.of(user, config.federated.max_samples), client_files.LATER)
         client_files.link_memory(folder, number, (memory or folder / "memory") / f"{user % 2**64:016x}")
     client_files.write_identities(folder)
+    _clear_other_runs(folder, config, _rows_digest(folder, out, spec))
     return len(chosen)
 
 
-def _clear_unless_same(folder: Path, config: Config, spec: FeatureSpec, users: list[int]) -> None:
+def _clear_other_clients(folder: Path, config: Config, spec: FeatureSpec, users: list[int]) -> None:
     """Rows and identities stay unless the client of that number or what its rows are is another, first answers whatever
-    changes; what was trained goes when anything that training depends on changes. How many rounds there are and which
-    settings run may change between two starts."""
+    changes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not _same(folder / CLIENTS, [spec.model_dump(mode="json"), config.federated.public_up_to, users]):
+        shutil.rmtree(folder / "clients", ignore_errors=True)
+
+
+def _rows_digest(folder: Path, out: Artifacts, spec: FeatureSpec) -> str:
+    """Hash of the rows that training and its figures read: those of the clients, and the windows they are measured on.
+    Clients and windows have been written."""
+    digest = hashlib.sha256()
+    for number in range(client_files.count(folder)):
+        for file in (client_files.SAMPLES, client_files.LATER):
+            digest.update(bundle.digest(client_files.client(folder, number) / file).encode())
+    for window in MEASURED:
+        for batch in ExampleSet(out.examples(window), spec).batches(BUFFER_ROWS):
+            for array in client_files.arrays(batch).values():
+                digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _clear_other_runs(folder: Path, config: Config, rows: str) -> None:
+    """What was trained goes when anything that training depends on changes; `rows`: the hash of those it reads. How
+    many rounds there are and which settings run may change between two starts."""
     free = {"settings": True, "served": True, "rounds": True, "evaluate_every": True, "timeout": True,
             "enough": True, "personal_steps": True, "personal_rate": True, "personal_pull": True,
             "overrides": {"__all__": {"rounds"}}}
     federated = config.federated.model_dump(mode="json", exclude=free)  # type: ignore[arg-type]
-    folder.mkdir(parents=True, exist_ok=True)
-    if not _same(folder / CLIENTS, [spec.model_dump(mode="json"), config.federated.public_up_to, users]):
-        shutil.rmtree(folder / "clients", ignore_errors=True)
-    if not _same(folder / TRAINING, [federated, config.train.model_dump(mode="json"), config.seed,
+    if not _same(folder / TRAINING, [federated, config.train.model_dump(mode="json"), config.seed, rows,
                                      (folder / CLIENTS).read_text(encoding="utf-8")]):
         shutil.rmtree(folder / "runs", ignore_errors=True)
         for gradient in folder.glob("clients/*/gradient-*"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.federated import FederatedOverrides
@@ -89,6 +91,27 @@ def test_more_rounds_of_one_setting_keep_what_was_trained(tmp_path):
         (folder / "runs" / "cpp2").mkdir(parents=True, exist_ok=True)
         prepare.prepare(small_world.config(overrides={"cpp2": FederatedOverrides(**overrides)}), out, folder)
         assert (folder / "runs").exists() == kept
+
+
+@pytest.mark.parametrize("window", ["train", "validation", "test"])
+def test_other_labels_and_other_rows_begin_training_anew_and_equal_ones_do_not(tmp_path, window):
+    """Whatever the bytes of the files are that the rows lie in."""
+    out, folder = small_world.write(tmp_path / "out"), tmp_path / "federated"
+    part = out.examples(window) / "day=2026-01-01" / "part.parquet"
+    rows = pq.read_table(part)
+    turned = pa.array(1 - rows["_label"].to_numpy())
+    label = rows.set_column(rows.schema.get_field_index("_label"), "_label", turned)
+    city = pa.array(np.roll(rows["city"].to_numpy(), 1))
+    moved = label.set_column(rows.schema.get_field_index("city"), "city", city)
+    keys = None
+    for table, compression, kept in ((rows, "snappy", False), (rows, "gzip", True), (label, "gzip", False),
+                                     (moved, "gzip", False), (moved, "snappy", True)):
+        pq.write_table(table, part, compression=compression)
+        prepare.prepare(small_world.config(), out, folder)
+        assert (folder / "runs").exists() == kept
+        (folder / "runs").mkdir(exist_ok=True)
+        keys = keys or client_files.identities(folder)
+        assert client_files.identities(folder) == keys
 
 
 def test_a_client_has_its_latest_rows_up_to_the_limit_and_nobody_elses(tmp_path):
