@@ -30,7 +30,8 @@ class EpochFigures(Record):
 
 class WarmStartFigures(Record):
     """What a model took over from `parent`, a bundle's version: rows of the embedding, and the layers that did not.
-    `cold`: the sentence that says why nothing was, where vectors or hidden layers have another shape."""
+    `cold`: the sentence that says why nothing was, where vectors or hidden layers have another shape, or the network
+    another structure."""
 
     parent: str
     rows: int

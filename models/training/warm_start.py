@@ -8,8 +8,8 @@
                     which are pre-trained anew, and layers of another shape
 
 Where a layer is as wide as two different things, it starts anew rather than mixed up. Where vectors or hidden layers do
-not go over, or there are fewer of them, nothing does: what is left of a network without them is no start, and a cold
-one has batch normalisation.
+not go over, or there are fewer of them, or the MLP reads the inputs in one network and crosses in the other, nothing
+does: what is left of a network without them is no start, and a cold one has batch normalisation.
 
 The old weights are the file's own pages: of several processes each reads the rows that become its own, and none holds a
 table that is not its own.
@@ -107,20 +107,16 @@ class WarmStart:
                                    rows_carried=int((kept != NEW).sum()), anew=tuple(anew))
         dropped = sorted(stored.keys() - {_old_key(key, old, network) for key in new})
         lost = [*_lost(network, anew, before, columns[0]), *_lost(old, dropped, {}, columns[1])]
-        if lost:
-            return figures.model_copy(update={
-                "rows_carried": 0, "anew": tuple(new), "cold": self._cold(name, lost, stored, new)})
+        unlike = _unlike(old, network) or (_shapes(lost, stored, new) if lost else None)
+        if unlike is not None:
+            what, there, here = unlike
+            return figures.model_copy(update={"rows_carried": 0, "anew": tuple(new), "cold": (
+                f"{name} starts cold: {what} of {figures.parent} cannot be carried, as it is {there} there and {here} "
+                "here.")})
         for key, found in axes.items():
             if found is not None:
                 _copy(before[key], new[key], found)
         return figures
-
-    def _cold(self, name: str, lost: list[str], stored: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> str:
-        key, more = lost[0], f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        shapes = [list(tensor.shape) if tensor is not None else "nothing"
-                  for tensor in (stored.get(key), new.get(key))]
-        return (f"{name} starts cold: {key}{more} of {self.parent.manifest.version} cannot be carried, as it is "
-                f"{shapes[0]} there and {shapes[1]} here.")
 
     def _axes(
         self, network: nn.Module, key: str, old: Tensor | None, new: Tensor, rows: dict[str, np.ndarray],
@@ -224,6 +220,19 @@ def _lost(
     needed = [key for key in missing if key == EMBEDDING or key.startswith(_stacks(network)) or (
         whole and not key.startswith("embedding."))]
     return [key for key in needed if key in known or key.rpartition(".")[0] not in apart]
+
+
+def _unlike(old: nn.Module, new: nn.Module) -> tuple[str, str, str] | None:
+    """Another structure of the same layers is another function of them: its setting, there and here."""
+    there, here = ("stacked" if getattr(network, "stacked", False) else "parallel" for network in (old, new))
+    return ("cross_structure", there, here) if there != here else None
+
+
+def _shapes(lost: list[str], stored: Mapping[str, Tensor], new: Mapping[str, Tensor]) -> tuple[str, str, str]:
+    """The first of the parameters that are lost, and its shape there and here."""
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    there, here = (str(list(each[lost[0]].shape)) if lost[0] in each else "nothing" for each in (stored, new))
+    return lost[0] + more, there, here
 
 
 def _embedding_rows(new: FusedEmbedding, old: FusedEmbedding, maps: dict[str, np.ndarray]) -> np.ndarray:

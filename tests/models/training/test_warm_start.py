@@ -273,6 +273,8 @@ def test_a_new_field_leaves_the_others_in_place(tmp_path, name, side):
     ("two_tower", {"tower_hidden": (8,)}, "two_tower starts cold: user"),
     ("wukong", {"wukong_layers": 1}, r"layers\.1.* \[.*\] there and nothing here"),
     ("final_net", {"hidden": (6, 6)}, "layers"),
+    ("dcn_v2", {"cross_structure": "stacked"}, "cross_structure .* parallel there and stacked here"),
+    ("gdcn", {"cross_structure": "stacked"}, "cross_structure .* parallel there and stacked here"),
 ])
 def test_where_vectors_or_hidden_layers_do_not_fit_nothing_goes_over_and_it_is_said(tmp_path, name, change, said):
     made = fitted(["u1"], ["i1"])
@@ -285,6 +287,21 @@ def test_where_vectors_or_hidden_layers_do_not_fit_nothing_goes_over_and_it_is_s
     assert re.search(said, figures.cold or "")
     assert figures.rows_carried == 0
     assert set(figures.anew) == {key for key, _ in network.named_parameters()}
+
+
+@pytest.mark.parametrize("name", ["dcn_v2", "gdcn"])
+def test_stacked_crosses_go_over_to_stacked_ones_alone(tmp_path, name):
+    """In the other one the MLP reads the inputs, not the crosses."""
+    made = fitted(["u1", "u2"], ["i1", "i2"])
+    stacked = CONFIG.model_copy(update={"train": CONFIG.train.model_copy(update={"cross_structure": "stacked"})})
+    start, old = parent(tmp_path, name, made, stacked)
+    network, figures = started(start, name, made, stacked)
+    batch = rows(made, ["u1", "u2"], ["i1", "i2"])
+    assert (figures.cold, figures.anew) == (None, ())
+    assert torch.equal(network(*batch), old(*batch))
+    _, figures = started(start, name, made)
+    assert re.search("cross_structure .* stacked there and parallel here", figures.cold or "")
+    assert figures.rows_carried == 0
 
 
 def test_a_layer_beside_them_starts_anew_by_itself(tmp_path):
