@@ -18,11 +18,12 @@ from optuna.trial import TrialState
 from contracts.artifacts import Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.config.config import Config
+from contracts.config.training import Train
 from contracts.errors import ConfigError, SluiceError
 from contracts.features.feature_spec import FeatureSpec
 from contracts.progress import OnProgress
 from contracts.summaries import summary
-from contracts.summaries.train import TrialFigures, TuneSummary
+from contracts.summaries.train import SettingValue, TrialFigures, TuneSummary
 from models.evaluation.bootstrap import Bootstrap
 from models.jobs.ranker_choice import TRIVIAL
 from models.tracking.tracking import Tracker
@@ -101,24 +102,35 @@ def _judge(task: TuningTask, searched: Study, text: str, died: list[int]) -> Tun
     gained = gain(unseen, ours, theirs, train.monitor, task.seed, task.config.features.negative_rate)
     adopted = gained.value > gained.standard_error
     best, before = figures(winner, task), figures(configured, task)
-    settings = {name: value for name, value in best.settings.items() if value != getattr(train, name)}
+    settings = _changed(task, best)
     models = (*train.models, best.model) if adopted and best.model not in train.models else train.models
     written = tuned_config.write(
         task.folder / WRITTEN, text,
         ({**settings, **({"models": models} if models != train.models else {})}) if adopted else {})
     return TuneSummary(
         monitor=train.monitor, best=best, configured=before, gain=gained.value, adopted=adopted, seconds=0.0,
-        gain_standard_error=gained.standard_error, reason=_reason(best, before, gained, train.monitor, adopted),
+        gain_standard_error=gained.standard_error, reason=_reason(best, before, gained, train, adopted),
         settings=settings if adopted else {}, rows=task.rows, written=str(written),
         importances=study.importances(searched, best.model or ""),
         trials=tuple(figures(trial, task) for trial in study.ended(searched)))
 
 
-def _reason(best: TrialFigures, before: TrialFigures, gained: Bootstrap, monitor: str, adopted: bool) -> str:
-    worth = (f"{gained.value:+.4f} ± {gained.standard_error:.4f} of {monitor.replace('_', ' ')} against {before.model} "
-             "as configured, on the half of validation that no trial has seen")
+def _changed(task: TuningTask, best: TrialFigures) -> dict[str, SettingValue]:
+    """Settings of the trial that are other than the configured ones (an unset `batch_size` is what it comes to), and
+    `ranker` where that names a model which they are not of."""
+    train, model = task.config.train, str(best.model)
+    before = search_space.read(search_space.configured(task.spaces[model], train, task.rows))
+    changed = {name: value for name, value in best.settings.items() if value != before[name]}
+    return changed if train.ranker in ("best", model) else {**changed, "ranker": model}
+
+
+def _reason(best: TrialFigures, before: TrialFigures, gained: Bootstrap, train: Train, adopted: bool) -> str:
+    worth = (f"{gained.value:+.4f} ± {gained.standard_error:.4f} of {train.monitor.replace('_', ' ')} against "
+             f"{before.model} as configured, on the half of validation that no trial has seen")
     if adopted:
-        return f"The settings found, of {best.model}, are written: they gain {worth}."
+        named = "" if train.ranker in ("best", best.model) else (
+            f' With them train.ranker is "{best.model}", not "{train.ranker}" as before, whose settings they are not.')
+        return f"The settings found, of {best.model}, are written: they gain {worth}.{named}"
     stay = "The settings stay as configured:"
     if best.number == before.number:
         return f"{stay} none of the settings tried is better than those of {before.model}."

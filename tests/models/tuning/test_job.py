@@ -75,6 +75,39 @@ def test_a_model_that_is_not_configured_is_named_in_what_is_written(examples: Ar
     assert ("factorisation_machine" in named) == found.adopted
 
 
+def test_where_train_ranker_names_another_model_it_names_the_one_whose_settings_were_found(
+    examples: Artifacts, text: str
+) -> None:
+    named = text.replace("epochs = 3", 'epochs = 3\nranker = "logistic_regression"')
+    found = run(examples, named, trials=6, models=["factorisation_machine"])
+    assert found.adopted
+    assert found.settings["ranker"] == "factorisation_machine"
+    assert 'With them train.ranker is "factorisation_machine", not "logistic_regression" as before' in found.reason
+    train = load(examples.tuning / "tuned.toml").train
+    assert {name: getattr(train, name) for name in found.settings} == found.settings
+    assert "factorisation_machine" in train.models
+    of_its_own = run(examples, named, trials=6)
+    assert of_its_own.adopted
+    assert "ranker" not in of_its_own.settings
+    assert "train.ranker" not in of_its_own.reason
+
+
+def test_an_unset_batch_size_that_comes_to_what_was_found_stays_unset(examples: Artifacts, text: str) -> None:
+    """Another one, that of the best of another seed, is written."""
+    unset = text.replace("batch_size = 200\n", "")
+    came_to = parse(unset).train.batch_rows(800)
+    seen = set()
+    for seed in range(2, 10):
+        found = run(examples, unset, trials=3, seed=seed)
+        same = found.best.settings["batch_size"] == came_to
+        assert ("batch_size" not in found.settings) == same
+        assert (load(examples.tuning / "tuned.toml").train.batch_size is None) == same
+        seen.add(same)
+        if seen == {True, False}:
+            break
+    assert seen == {True, False}
+
+
 @pytest.mark.parametrize(("options", "told"), [
     ({"budget": 0}, "budget, in seconds, is 0"), ({"processes": 0}, "number of processes is 0"),
     ({"trials": -1}, "number of trials is -1"), ({"models": ["dnn2"]}, "did you mean 'dnn'"),
