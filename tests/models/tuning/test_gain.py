@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,6 +12,7 @@ from contracts.features.feature_spec import FeatureSpec
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.training.monitor import Monitor
+from models.tuning import gain as gain_module
 from models.tuning.gain import gain
 
 MONITORS: tuple[Monitor, ...] = ("auc", "gauc", "log_loss")
@@ -62,3 +67,37 @@ def test_the_figures_are_those_of_their_names(validation: ExampleSet) -> None:
     loss = -np.mean(labels * np.log(probability) + (1 - labels) * np.log(1 - probability))
     assert gain(validation, logits, flat, "auc", 1).value == pytest.approx(auc(labels, logits) - 0.5)
     assert gain(validation, logits, flat, "log_loss", 1).value == pytest.approx(np.log(2) - loss, abs=1e-6)
+
+
+@pytest.fixture
+def large(tmp_path: Path, spec: FeatureSpec, columns: Any, write: Callable[..., Path]) -> Callable[[float], ExampleSet]:
+    """20,000 rows with a share of clicks."""
+
+    def made(share: float) -> ExampleSet:
+        drawn = columns(spec, 20_000, 5)
+        drawn["_label"] = (np.random.default_rng(6).random(20_000) < share).astype(float)
+        write(tmp_path / f"share={share}", drawn)
+        return ExampleSet(tmp_path / f"share={share}", spec)
+
+    return made
+
+
+@pytest.mark.parametrize("monitor", MONITORS)
+@pytest.mark.parametrize("share", [0.01, 0.8])
+def test_of_a_large_window_the_margin_for_chance_is_that_of_its_clicks(
+    large: Callable[[float], ExampleSet], monitor: Monitor, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every 10th row has a tenth of them, which has three times the error. Of four rows in five with a click half may
+    be of those."""
+    examples = large(share)
+    labels, noise = examples.column("_label"), np.random.default_rng(7).normal(size=(2, examples.rows))
+    ours, theirs = noise + np.array([[0.8], [0.5]]) * labels
+    whole = gain(examples, ours, theirs, monitor, 1)
+    monkeypatch.setattr(gain_module, "ROWS", 2_000)
+    found = gain(examples, ours, theirs, monitor, 1)
+    if monitor == "auc":
+        most = {0.01: 1.4, 0.8: 3.0}[share]
+        assert whole.standard_error < found.standard_error < most * whole.standard_error
+        assert found.value == pytest.approx(whole.value, abs=2 * found.standard_error)
+    else:
+        assert found == whole
