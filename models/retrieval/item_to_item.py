@@ -1,7 +1,7 @@
 """Item-to-item models: the score of an item is the sum of its weights from the items of the history.
 
-    cosine   w_ij = n_ij / sqrt(n_i n_j), w_ii = 0; n_ij users took both          (Sarwar et al., WWW 2001)
-    EASE     w_ij = -P_ij / P_jj, w_ii = 0; P = (X'X + l2 I)^-1, in closed form   (Steck, WWW 2019)
+    cosine   w_ij = n_ij / sqrt(n_i n_j), w_ii = 0; n_ij users took both, n_i took i (Sarwar et al., WWW 2001)
+    EASE     w_ij = -P_ij / P_jj, w_ii = 0; P = (X'X + l2 I)^-1, in closed form      (Steck, WWW 2019)
 
 Who the user is plays no part, so that a new user is served from the first action on.
 """
@@ -33,7 +33,8 @@ class ItemCosine:
         """One sparse product."""
         start = time.perf_counter()
         actions = action_matrix(split.train)
-        scale = torch.from_numpy(split.train.counts()).float().clamp(min=1).rsqrt()
+        users = actions.indices()[1].bincount(minlength=split.train.table)
+        scale = users.float().clamp(min=1).rsqrt()
         both = product(actions.T, actions)
         row, column = both.indices()
         weight = both.values() * scale[row] * scale[column] * (row != column)

@@ -37,6 +37,15 @@ def test_cosine_is_that_of_the_columns():
     assert scored(ItemCosine()) == pytest.approx(cells[:5] @ weights, rel=1e-5)
 
 
+def test_who_takes_an_item_again_is_one_user_of_its_cosine():
+    """Of 2, which all five take once, 3 is the nearest, which all take ten times over, before 4, which two take."""
+    log = from_lists([[2, *[3] * 10, *[4] * (user < 2)] for user in range(5)], 5)
+    model = ItemCosine()
+    model.fit(split_of(log))
+    scores = model.scores(np.array([0]), from_lists([[2]], 5))
+    assert scores.numpy() == pytest.approx(np.array([[0, 0, 0, 1, 2 / np.sqrt(10)]]))
+
+
 def test_ease_is_ridge_regression_of_each_item_on_the_others():
     cells, l2 = taken(LOG), 7.0
     weights = np.zeros((cells.shape[1],) * 2)
