@@ -3,9 +3,9 @@
 Each client downloads the finished model, which is published anyway, scores its own later rows that trained nothing, and
 uploads counts: per bin of the ranker's logit the rows and the clicks, the same for the pre-ranker (SCORES), and per
 item how often it was shown and clicked (HISTOGRAMS). Counts per item say more of a client that is in one sum and not in
-the next than its scores do, and no model changes them: they are asked for once, when the rounds are done. A client
-counts its latest `max_samples` rows, as many as it trains on. A bin's rows stand at its middle when the curve is
-fitted.
+the next than its scores do, and no model changes them: they are asked for once in a run, when the rounds are done. A
+client does not remember that it told them, and tells another run again. It counts its latest `max_samples` rows, as
+many as it trains on. A bin's rows stand at its middle when the curve is fitted.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def binned(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def require_at_the_end(round_number: int, what: str) -> None:
-    """Raises ProtocolError where `what` is asked for in a round that is none of the attempts at the end: nobody adds it
-    up again and again, of other clients each time, while rounds of a run are numbered upwards."""
+    """Raises ProtocolError where `what` is asked for in a round that is none of the attempts at the end: evaluations on
+    the way do not add it up, of other clients each time."""
     if round_number // ATTEMPTS != AT_THE_END:
         raise ProtocolError(f"counts of {what} in round {round_number}; they are added up once, in rounds "
                             f"{AT_THE_END * ATTEMPTS} to {(AT_THE_END + 1) * ATTEMPTS - 1}; refused")

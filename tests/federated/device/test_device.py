@@ -14,7 +14,11 @@ from contracts.errors import ProtocolError
 from federated.clients import client_files, prepare
 from federated.device.device import Device
 from federated.protocol.round_server import RoundServer
+from federated.rounds.client_evaluation import count_scores
 from federated.rounds.public_setup import public_setup
+from federated.rounds.score_histograms import AT_THE_END
+from federated.rounds.settings import HISTOGRAMS
+from models.layers.embedding import item_slot
 from tests.federated import small_world
 from tests.federated.device.small_device import raw_events
 
@@ -66,6 +70,27 @@ def test_a_device_needs_no_spark_no_flower_and_no_graphs(world):
     assert [name for name in FOREIGN if name in found["modules"]] == []
     assert found["kept"] == len(labels)
     assert "signature" in found["said"]
+
+
+def test_another_run_is_told_items_again_so_that_the_difference_is_whose_left(world):
+    """What docs/concepts/federated.md says that no setting hides."""
+    _, folder = world
+    setup = public_setup(folder, HISTOGRAMS)
+    rows, dense = setup.networks.read()
+    devices = [Device(folder, HISTOGRAMS, number) for number in range(client_files.count(folder))]
+
+    def exchange(phase, messages):
+        for number, message in messages.items():
+            yield number, devices[number].handle(phase, message)
+
+    whole, without = (count_scores(setup, exchange, clients, rows, dense, AT_THE_END)[0]
+                      for clients in (range(6), range(1, 6)))
+    later = client_files.read_client(folder, 0, client_files.LATER)
+    slot = item_slot(setup.space.spec)
+    assert slot is not None
+    own = np.bincount(later.candidate.ids[:, slot.start].numpy(), minlength=len(whole.shown))
+    assert own.any()
+    assert (whole.shown - without.shown == own).all()
 
 
 @pytest.mark.slow

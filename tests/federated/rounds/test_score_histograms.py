@@ -116,7 +116,7 @@ def test_a_round_about_scores_says_nothing_of_items(world):
     assert (sent.rows == whole.rows).all()
 
 
-def test_items_are_told_in_the_attempts_at_the_end_and_never_again(world):
+def test_items_are_told_in_the_attempts_at_the_end_and_in_no_other_round(world):
     """A server that could ask in each round would see in two sums what the client that is in one of them holds."""
     config, spec, networks, batch = world
     plan = histogram_plan(HISTOGRAMS, config, spec, networks, PUBLISHED[:8])
