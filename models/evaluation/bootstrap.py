@@ -142,6 +142,20 @@ def auc_within(labels: np.ndarray, scores: np.ndarray, within: np.ndarray | None
     return found
 
 
+def of_each_class(labels: np.ndarray, most: int) -> np.ndarray:
+    """Rows in file order: all, or at most so many, every m-th positive (half of them at most) and every n-th negative.
+    An AUC's expectation does not depend on how many there are of each, its error on the rarer ones."""
+    if len(labels) <= most:
+        return np.arange(len(labels))
+    positives = _every_nth(np.flatnonzero(labels > 0), most // 2)
+    negatives = _every_nth(np.flatnonzero(labels <= 0), most - len(positives))
+    return np.sort(np.concatenate([positives, negatives]))
+
+
+def _every_nth(rows: np.ndarray, most: int) -> np.ndarray:
+    return rows[:: max(-(-len(rows) // most), 1)]
+
+
 class SortedRows:
     """Rows sorted once, so that the AUC under other row weights needs no further sort. With groups `within` [N] only
     rows of one group are compared."""

@@ -29,14 +29,14 @@ from contracts.config.training import Train
 from contracts.errors import ConfigError
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from contracts.summaries.train import RankerSummary
-from models.evaluation.bootstrap import Bootstrap, auc_bootstrap, auc_within
+from models.evaluation.bootstrap import Bootstrap, auc_bootstrap, auc_within, of_each_class
 from models.jobs.training_task import TrainingTask
 from models.layers.embedding import item_slot
 from models.networks import registry
 
 TRIVIAL = "popularity"
 TWINS = ("din", "din_sequence")  # of the DNN, where no field is a sequence
-DRAWS, ROWS = 100, 200_000  # of the bootstrap
+DRAWS, ROWS = 100, 200_000  # of the bootstrap; rows that it is of, at most
 
 
 class Choice(NamedTuple):
@@ -132,20 +132,11 @@ def paired_lead(task: TrainingTask, ours: np.ndarray, theirs: np.ndarray, *, of_
     too."""
     validation, slot = task.examples("validation"), item_slot(task.spec) if of_items else None
     labels, positions = validation.column(LABEL), _positions(task)
-    rows = _sample(labels)
+    rows = of_each_class(labels, ROWS)
     users = validation.column(USER)[rows] if task.spec.has_users else np.arange(len(rows))
     items = None if slot is None else _units(validation.column(slot.name)[rows])
     return auc_bootstrap(labels[rows], ours[rows], users, items=items, baseline=theirs[rows], draws=DRAWS,
                          within=None if positions is None else positions[rows], seed=task.seed)
-
-
-def _sample(labels: np.ndarray) -> np.ndarray:
-    """Rows [at most ROWS]: all, or every n-th of each class, half of either at most. An AUC does not hang on how many
-    there are of each, and its certainty on those of the rarer one."""
-    if len(labels) <= ROWS:
-        return np.arange(len(labels))
-    classes = [np.flatnonzero(labels > 0), np.flatnonzero(labels <= 0)]
-    return np.sort(np.concatenate([rows[:: -(-len(rows) // (ROWS // 2)) or 1] for rows in classes]))
 
 
 def _units(items: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from contracts.artifacts import LABEL, USER
-from models.evaluation.bootstrap import Bootstrap, auc_bootstrap, gauc_difference, mean_bootstrap
+from models.evaluation.bootstrap import Bootstrap, auc_bootstrap, gauc_difference, mean_bootstrap, of_each_class
 from models.examples.batches import ExampleSet
 from models.training.monitor import Monitor
 
@@ -33,22 +33,8 @@ def gain(
         return mean_bootstrap(gained, users, draws=DRAWS, seed=seed)
     if monitor == "gauc" and examples.spec.has_users:
         return gauc_difference(labels, ours, theirs, users, draws=DRAWS, seed=seed)
-    rows = _drawn(labels)
+    rows = of_each_class(labels, ROWS)
     return auc_bootstrap(labels[rows], ours[rows], users[rows], baseline=theirs[rows], draws=DRAWS, seed=seed)
-
-
-def _drawn(labels: np.ndarray) -> np.ndarray:
-    """Rows in file order: of more than ROWS every positive (or every m-th, so that they are at most half of ROWS) and
-    every n-th negative."""
-    if len(labels) <= ROWS:
-        return np.arange(len(labels))
-    positives = _every_nth(np.flatnonzero(labels > 0), ROWS // 2)
-    negatives = _every_nth(np.flatnonzero(labels <= 0), ROWS - len(positives))
-    return np.sort(np.concatenate([positives, negatives]))
-
-
-def _every_nth(rows: np.ndarray, most: int) -> np.ndarray:
-    return rows[:: max(-(-len(rows) // most), 1)]
 
 
 def _losses(labels: np.ndarray, logits: np.ndarray) -> np.ndarray:

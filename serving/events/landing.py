@@ -141,8 +141,8 @@ def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.
 
 def _value(event: Landed, name: str, features: EventFeatures) -> Any:
     """A bundle before may have had other names for user and item."""
-    roles = {features.log.user_id: event.user, features.log.item_id: event.item}
-    return roles.get(name) or event.columns.get(name)
+    value, roles = event.columns.get(name), {features.log.user_id: event.user, features.log.item_id: event.item}
+    return (roles.get(name) or None) if value is None else value
 
 
 def _column(name: str, values: Sequence[Any], type_: pa.DataType) -> pa.Array:

@@ -15,6 +15,7 @@ from models.evaluation.bootstrap import (
     calibration_interval,
     gauc_difference,
     mean_bootstrap,
+    of_each_class,
 )
 from models.evaluation.metrics import auc, gauc
 
@@ -44,6 +45,18 @@ def test_within_groups_only_rows_of_one_are_compared() -> None:
     assert auc_within(labels, scores, None) == auc(labels, scores)
     with pytest.raises(OneClassError, match="both classes"):
         auc_within(labels, scores, labels)
+
+
+def test_of_many_rows_those_of_the_rarer_class_are_all_taken() -> None:
+    labels = (np.arange(1000) % 100 == 3).astype(float)
+    assert of_each_class(labels, 1000).tolist() == list(range(1000))
+    rows = of_each_class(labels, 200)
+    assert labels[rows].sum() == 10
+    assert 150 <= len(rows) <= 200
+    assert (np.diff(rows) > 0).all()
+    many = of_each_class(1 - labels, 200)
+    assert ((1 - labels)[many].sum(), labels[many].sum()) == (pytest.approx(100, abs=1), 10)
+    assert len(of_each_class(np.zeros(1000), 200)) == 200
 
 
 def test_standard_error_of_independent_rows_is_hanley_and_mcneils() -> None:
