@@ -67,12 +67,12 @@ def ingest(
 ) -> Ingested:
     """Writes events, users, items and quarantine below `out`; returns the figures.
 
-    With `day` ("YYYY-MM-DD") exactly that day's events are replaced; rows without a readable day are only counted.
+    With `day` exactly that day's events are replaced; rows without a readable day are only counted.
     With `until` the log and the clicks are read as they stood when that day ended.
     Raises ConfigError and every DataError but WindowError; the events are then as they were before.
     """
-    day = _checked_day(config, day)
-    known_by = None if until is None else KnownBy.end_of(str(_checked_day(config, until)), config.log.history)
+    day = checked_day(config, day)
+    known_by = None if until is None else KnownBy.end_of(str(checked_day(config, until)), config.log.history)
     with ExitStack() as held:
         return _ingested(IngestRun(spark=spark, config=config, data=data, out=out, held=held, day=day, until=known_by))
 
@@ -98,7 +98,8 @@ def _ingested(run: IngestRun) -> Ingested:
             shutil.rmtree(staging_of(folder), ignore_errors=True)
 
 
-def _checked_day(config: Config, day: str | None) -> str | None:
+def checked_day(config: Config, day: str | None) -> str | None:
+    """As YYYY-MM-DD, as partitions are named, however ISO 8601 lets it be written (20260103). Raises ConfigError."""
     if day is None:
         return None
     if config.log.event_time is None:

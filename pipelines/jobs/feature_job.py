@@ -41,7 +41,7 @@ from pipelines.engine.session import BESIDE_ROWS, beside, session
 from pipelines.features.online_tables import stage_online
 from pipelines.features.prior_rate import prior_of_run
 from pipelines.features.raw_features import build_features
-from pipelines.ingest.ingest import ingest
+from pipelines.ingest.ingest import checked_day, ingest
 from pipelines.negatives.drawn_rows import draw_rows
 from pipelines.windows import windows
 from pipelines.windows.hashed_windows import HashedWindows
@@ -82,10 +82,11 @@ def make_features(
     """Does the whole job; writes features/summary.json and returns it. `until`: as when that day ended; `encoding`: the
     one that is kept, None where one is fitted.
 
-    Raises what its parts raise; OneClassError when training or validation has labels of one class or too few users;
-    DataError when a day is asked for before there was a whole run, or its encoding has a found cross of a field that is
-    gone; a whole run leaves such a cross out.
+    Raises what its parts raise; ConfigError on a day that is none; OneClassError when training or validation has labels
+    of one class or too few users; DataError when a day is asked for before there was a whole run, or its encoding has a
+    found cross of a field that is gone; a whole run leaves such a cross out.
     """
+    day, until = checked_day(config, day), checked_day(config, until)
     if day is not None and not out.encoding.exists():
         raise DataError(f"no spec at {out.encoding} to encode {day} with; run `sluice features` without --day first")
     times = PartTimes()

@@ -12,7 +12,7 @@ import pytest
 
 from contracts.artifacts import LABEL, ROW, WINDOWS, Artifacts
 from contracts.config.config import Config
-from contracts.errors import DataError, OneClassError
+from contracts.errors import ConfigError, DataError, OneClassError
 from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import FeatureSpec
@@ -145,6 +145,23 @@ def test_a_day_made_again_is_the_same_and_touches_no_other(done, data, out):
     assert again.examples == {name: rows.model_copy(update=unwritten) for name, rows in done[0].examples.items()}
     after = {path: path.stat().st_mtime_ns for path in out.examples("train").glob("day=*/*.parquet")}
     assert after == days
+
+
+def test_a_day_in_another_spelling_of_iso_8601_is_that_day(done, data, out, tmp_path):
+    own = Artifacts(tmp_path / "out")
+    shutil.copytree(out.out, own.out)
+    again = make_features(config(), data, own, day="20260107", until="2026W034")
+    assert (again.day, again.until, list(again.ingest.days)) == ("2026-01-07", "2026-01-15", ["2026-01-07"])
+    assert {name: rows.content_hash for name, rows in again.examples.items()} == {
+        name: rows.content_hash for name, rows in done[0].examples.items()}
+
+
+def test_what_is_no_day_is_refused_before_anything_is_written(done, data, out):
+    written = {path: path.stat().st_mtime_ns for path in out.out.rglob("*")}
+    for day, until in ((" 2026-01-07", None), (None, "yesterday")):
+        with pytest.raises(ConfigError, match="is no day; write it as YYYY-MM-DD"):
+            make_features(config(), data, out, day=day, until=until)
+    assert {path: path.stat().st_mtime_ns for path in out.out.rglob("*")} == written
 
 
 def test_a_day_of_training_reads_no_other_days_features_and_examples(done, data, out, tmp_path):
