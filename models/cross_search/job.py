@@ -94,7 +94,7 @@ def find_crosses(
                     chosen_seed)
     columns = read(ExampleSet(out.examples("train"), spec), spec, config.crosses.sample_rows, chosen_seed)
     require_configured(columns, config)
-    digest = search_digest(config, out, spec, chosen_seed, columns)
+    digest = search_digest(config, out, spec, chosen_seed)
     known = _kept(out, digest, config)
     if known is not None and not force:
         return known, None

@@ -80,12 +80,17 @@ def rows_of(examples: ExampleSet, spec: FeatureSpec, limit: int, seed: int) -> R
     kept = np.arange(examples.rows)
     if limit < examples.rows:
         kept = np.sort(np.random.default_rng(seed).choice(examples.rows, limit, replace=False))
-    names = [slot.name for slot in spec.id_slots(*EVERY_SIDE)] + [slot.name for slot in spec.dense_slots(*EVERY_SIDE)]
-    columns = {name: examples.column(name)[kept] for name in dict.fromkeys(
-        [*names, LABEL, ROW, *([DRAWS] if examples.drawn else [])])}
-    columns[POSITION] = examples.column(POSITION)[kept] if spec.has_position else np.ones(len(kept), dtype=np.int32)
-    columns[USER] = examples.column(USER)[kept] if spec.has_users else np.zeros(len(kept), dtype=np.int64)
+    columns = {name: examples.column(name)[kept] for name in columns_read(examples, spec)}
+    columns.setdefault(POSITION, np.ones(len(kept), dtype=np.int32))
+    columns.setdefault(USER, np.zeros(len(kept), dtype=np.int64))
     return Rows(columns)
+
+
+def columns_read(examples: ExampleSet, spec: FeatureSpec) -> list[str]:
+    """Of the files of a window: those of the slots of a spec, and the reserved ones of its roles."""
+    slots = [slot.name for slot in spec.id_slots(*EVERY_SIDE)] + [slot.name for slot in spec.dense_slots(*EVERY_SIDE)]
+    reserved = {DRAWS: examples.drawn, POSITION: spec.has_position, USER: spec.has_users}
+    return list(dict.fromkeys([*slots, LABEL, ROW, *(name for name, there in reserved.items() if there)]))
 
 
 def examples_with_crosses(

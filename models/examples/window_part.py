@@ -6,7 +6,7 @@ table without times, is cut by the hash of the row instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +17,18 @@ from contracts.artifacts import ROW
 from contracts.errors import DataError
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import Batch, ExampleSet
+from models.examples.example_files import RowGroup
 from models.examples.hashed_share import hashed_share
 
 Part = Literal["fit", "holdout"]
+
+
+def rows_by_day(groups: Iterable[RowGroup]) -> dict[str, int]:
+    """Folder of a day -> its rows."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group.path.parent.name] = counts.get(group.path.parent.name, 0) + group.rows
+    return counts
 
 
 def holdout_days(rows_of_day: dict[str, int], share: float) -> set[str]:
@@ -39,10 +48,7 @@ class WindowPart(ExampleSet):
     def __init__(self, folder: Path, spec: FeatureSpec, part: Part, share: float) -> None:
         super().__init__(folder, spec)
         self.part, self.share = part, share
-        counts: dict[str, int] = {}
-        for group in self.groups:
-            counts[group.path.parent.name] = counts.get(group.path.parent.name, 0) + group.rows
-        holdout = holdout_days(counts, share)
+        holdout = holdout_days(rows_by_day(self.groups), share)
         self.by_day = bool(holdout)
         if self.by_day:
             self.groups = [g for g in self.groups if (g.path.parent.name in holdout) == (part == "holdout")]

@@ -3,15 +3,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
-from models.cross_search.columns import read
+from contracts.features.feature_spec import FeatureField, FeatureSpec
+from models.cross_search.job import without_crosses
 from models.cross_search.search_digest import search_digest
-from models.examples.batches import ExampleSet
 from tests.models.crossed_world import crossed_columns, crossed_spec, pair_logit, write_examples
 
 EFFECT = pair_logit(0, 4)
@@ -37,8 +38,7 @@ def write_window(out: Artifacts, window: str, logit: Callable[[np.ndarray], np.n
 
 
 def digest(config: Config, out: Artifacts) -> str:
-    spec = crossed_spec()
-    return search_digest(config, out, spec, 0, read(ExampleSet(out.examples("train"), spec), spec, 1000, 0))
+    return search_digest(config, out, crossed_spec(), 0)
 
 
 def test_settings_of_training_that_the_search_uses_make_it_another(out: Artifacts) -> None:
@@ -53,3 +53,54 @@ def test_windows_that_crosses_are_compared_on_count_where_they_are_compared(wind
     write_window(out, window, lambda ids: -EFFECT(ids), 9)
     assert digest(config(compare_rows=0), out) == alone
     assert digest(config(), out) != compared
+
+
+Written = Callable[..., str]
+
+
+@pytest.fixture
+def written(tmp_path: Path, spec: FeatureSpec, columns: Any, write: Callable[..., Path]) -> Written:
+    """The digest of a window with lists, numbers, users and positions; `change` may do something to its columns."""
+
+    def made(
+        change: Callable[[dict[str, np.ndarray]], object] = lambda columns: None, searched: FeatureSpec = spec,
+        **files: int,
+    ) -> str:
+        out = Artifacts(tmp_path)
+        shutil.rmtree(out.examples("train"), ignore_errors=True)
+        drawn = columns(spec, 3000, 0)
+        drawn["_label"] = drawn["item"] % 2
+        change(drawn)
+        write(out.examples("train"), drawn, **files)
+        alone = config(compare_rows=0)
+        alone = alone.model_copy(update={"crosses": alone.crosses.model_copy(update={"sample_rows": 1000})})
+        return search_digest(alone, out, without_crosses(searched), 0)
+
+    return made
+
+
+@pytest.mark.parametrize("name", [
+    "item", "history", "tags", "price", "price#3", "hour", "_label", "_user", "_position"])
+def test_whatever_the_search_reads_of_the_training_window_makes_it_another(written: Written, name: str) -> None:
+    """Of any row, be it in the sample that pruning looks at or not."""
+    before = written()
+    for row in (0, 1500, 2999):
+        def change(columns: dict[str, np.ndarray], row: int = row) -> None:
+            columns[name][row] = np.where(columns[name][row] == 2, 3, 2)
+
+        assert written(change) != before
+
+
+def test_the_files_that_rows_lie_in_and_columns_that_are_not_read_do_not(written: Written, spec: FeatureSpec) -> None:
+    before = written()
+    assert written(lambda columns: columns.pop("both")) == before
+    assert written(lambda columns: columns.update(found=columns["item"])) == before
+    assert written(row_group=100) == before
+    assert written(files=2) != before  # half of the rows are of the first day, where it had been two thirds
+    rated = [*spec.fields, FeatureField(name="rate", kind="statistic", side="cross", parts=("user", "item"))]
+    assert written(searched=spec.model_copy(update={"fields": tuple(rated)})) == before
+
+
+def test_another_scale_of_a_number_makes_another_search(written: Written, spec: FeatureSpec) -> None:
+    fields = tuple(field.model_copy(update={"mean": 1.0}) if field.name == "price" else field for field in spec.fields)
+    assert written(searched=spec.model_copy(update={"fields": fields})) != written()
