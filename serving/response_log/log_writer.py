@@ -242,7 +242,15 @@ class LogWriter:
                 if mine and page.stat().st_size < ledgers.SIZE:  # its process has ended before it could take a call
                     page.unlink()
                 elif mine:
-                    self._adopt_writer(Ledger(page))
+                    self._adopt_page(page)
+
+    def _adopt_page(self, page: Path) -> None:
+        dead = Ledger(page)
+        try:
+            self._adopt_writer(dead)
+        except BaseException:
+            dead.close(remove=False)
+            raise
 
     def _adopt_writer(self, dead: Ledger) -> None:
         left = sorted(self._folder.glob(f"day=*/.answers-*-{dead.writer}-*{journals.SUFFIX}"))

@@ -45,6 +45,23 @@ def test_half_a_batch_is_passed_over(journal: Journal, lacking: int) -> None:
     assert requests(journal.path) == ["r1", "r2"]
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_batch_whose_last_pages_are_zeros_ends_what_is_read(journal: Journal, share: float) -> None:
+    """As after a loss of power: what came before it is there, and nothing reads beyond it."""
+    before = journal.path.stat().st_size
+    rows = [response(number, items=400) for number in range(40)]
+    journal.append(to_batch(rows).serialize().to_pybytes(), len(rows))
+    journal.sync()
+    size = journal.path.stat().st_size
+    with journal.path.open("r+b") as file:
+        start = before + int(share * (size - before)) // 4096 * 4096
+        file.seek(start)
+        file.write(bytes(size - start))
+    found = requests(journal.path)
+    assert found[:3] == ["r1", "r2", "r3"]
+    assert publish(journal.path) == len(found)
+
+
 def test_half_a_head_holds_nothing(journal: Journal) -> None:
     os.truncate(journal.path, 10)
     assert requests(journal.path) == []
