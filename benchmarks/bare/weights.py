@@ -1,4 +1,5 @@
-"""Weights of the synthetic world's networks as plain arrays, and what is computed of them in straight lines."""
+"""Weights of the synthetic world's networks as plain arrays, and what is computed of them in straight lines; apart from
+models/inference, so that a slow step there shows."""
 
 from __future__ import annotations
 

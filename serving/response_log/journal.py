@@ -110,6 +110,8 @@ def batches(journal: Path) -> Iterator[pa.RecordBatch]:
             while True:
                 batch = stream.read_next_batch()
                 batch.validate(full=True)
+                if "" in batch["status"].to_pylist():  # no row is without one: zeros from there on, or from before
+                    return
                 yield batch
 
 

@@ -1,5 +1,6 @@
 """One server process under a supervisor: its argument is a `WorkerSettings`, its standard input `WorkerOrder`s and its
-standard output `WorkerReport`s, one a line. It begins in serving/workers/worker_start.py.
+standard output `WorkerReport`s, one a line. It begins as a fork (serving/workers/worker_forks.py), or in
+serving/workers/worker_start.py.
 
     {"loaded": true}         parity holds, it is warm and waits for the order to listen
     {"ready": VERSION}       it listens
