@@ -20,6 +20,7 @@ from serving.workers.worker_process import WorkerProcess
 START_SECONDS = 600.0
 SILENT_SECONDS = 20.0  # without a pong, while the worker is asked every PING_SECONDS
 PING_SECONDS = 0.5
+STILL_SECONDS = 2.0  # without a look at the workers: too few have been asked since for their silence to count
 SHORTEST_PAUSE, LONGEST_PAUSE, HEALTHY_SECONDS = 0.2, 30.0, 60.0
 AGAIN_SECONDS = 1.0  # before another process is asked for where the system has given none
 STOP_SECONDS = 15.0
@@ -42,7 +43,7 @@ class Generation:
         self._count, self._at_once = count, max(count // QUARTER, 1) if beside else count
         self.workers, self.deaths, self.proven = list[WorkerProcess](), 0, False
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count
-        self._pinged = self._next_begin = 0.0
+        self._pinged = self._tended = self._next_begin = 0.0
 
     @property
     def folder(self) -> Path:
@@ -100,6 +101,7 @@ class Generation:
 
     def tend(self, revive: bool = True) -> None:
         """Asks the workers whether they live, and replaces those that do not; without `revive` none begins anew."""
+        self._forgive()
         self._ask()
         for place, worker in enumerate(self.workers):
             if worker.alive and time.monotonic() > _patience(worker):
@@ -127,6 +129,14 @@ class Generation:
     def kill(self) -> None:
         for worker in self.workers:
             worker.kill()
+
+    def _forgive(self) -> None:
+        """Silence while nobody asked, as this process stood still (SIGSTOP, a paused container, a disk that hangs)."""
+        now = time.monotonic()
+        if now > self._tended + STILL_SECONDS:
+            for worker in self.workers:
+                worker.heard = now
+        self._tended = now
 
     def _ask(self) -> None:
         if time.monotonic() > self._pinged + PING_SECONDS:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import grpc
 import pytest
@@ -80,6 +81,43 @@ def test_time_that_loading_takes_is_no_health(monkeypatch: pytest.MonkeyPatch) -
             began.append(made.workers[0].began)
     pauses = [after - before - LOADING_SECONDS for before, after in pairwise(began)]
     assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2], abs=0.15)
+
+
+class Silent(Doomed):
+    """Serves, and says nothing."""
+
+    def __init__(self, now: list[float]) -> None:
+        super().__init__(now)
+        self.loaded = self.told_to_listen = self.ready = 1
+        self.heard, self.connections, self.killed_at = now[0], 0, math.inf
+
+    @property
+    def alive(self) -> bool:
+        return self.killed_at == math.inf
+
+    def ping(self) -> None:
+        """Unheard."""
+
+    def kill(self) -> None:
+        self.killed_at = min(self.killed_at, self._now[0])
+
+
+def test_a_supervisor_that_stood_still_takes_its_own_silence_for_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But that of a worker which it goes on asking for the worker's."""
+    now = [0.0]
+    monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(generation, "WorkerProcess", lambda *_: Silent(now))
+    made = generation_of(Path("bundle"), 0, 1)
+    made.advance()
+    [worker] = cast(list[Silent], made.workers)
+    made.tend()
+    now[0] = 30.0
+    made.tend()
+    assert worker.alive
+    while worker.alive:
+        now[0] += 0.05
+        made.tend(revive=False)
+    assert worker.killed_at == pytest.approx(50.0, abs=0.2)
 
 
 @pytest.mark.parametrize(("beside", "last"), [(True, [2.05, 2.1, 2.15]), (False, [2.05, 2.05, 2.05])])
