@@ -262,6 +262,9 @@ class BucketFigures(Record):
     auc: float | None = None
 
 
+CoOccurrence = dict[str, dict[str, dict[str, BucketFigures]]]  # by pair rate, model, bucket
+
+
 class TrainSummary(Summary):
     """OUT/models/summary.json. A federated run names its `ranker` alone.
 
@@ -277,7 +280,7 @@ class TrainSummary(Summary):
     pre_ranker: PreRankerSummary | None = None
     channels: dict[str, ChannelSummary] = Field({})
     freshness: Freshness | None = None
-    co_occurrence: dict[str, dict[str, dict[str, BucketFigures]]] = Field({})
+    co_occurrence: CoOccurrence = Field({})
     outside: LightgbmSummary | None = None
     seed: int | None = None
     parent: str | None = None

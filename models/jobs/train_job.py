@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import time
 
+from pydantic import TypeAdapter
+
 from contracts.artifacts import Artifacts
 from contracts.config.config import Config
 from contracts.progress import OnProgress
 from contracts.summaries import summary
 from contracts.summaries.train import (
     ChannelSummary,
+    CoOccurrence,
     Freshness,
     FreshnessFigures,
     LightgbmSummary,
@@ -72,7 +75,7 @@ def _train_all(task: TrainingTask) -> TrainSummary:
         pre_ranker=retrieval.pre_ranker if retrieval else None,
         channels=_channels(task),
         freshness=_freshness(task, ranker, models) if task.config.features.also_fresh else None,
-        co_occurrence=co_occurrence(task.out, task.spec, models),
+        co_occurrence=_co_occurrence(task, models),
         outside=data_parallel.summary_by_first(lambda: lightgbm_figures(task), LightgbmSummary),
         seed=task.seed,
         parent=task.parent.manifest.version if task.parent else None,
@@ -84,6 +87,13 @@ def _channels(task: TrainingTask) -> dict[str, ChannelSummary]:
     return {name: ChannelSummary.model_validate(made) for name, made in plain.items()}
 
 
+def _co_occurrence(task: TrainingTask, models: dict[str, RankerSummary]) -> CoOccurrence:
+    kind = TypeAdapter(CoOccurrence)
+    plain = data_parallel.by_first(
+        lambda: kind.dump_python(co_occurrence(task.out, task.spec, models), mode="json"))
+    return kind.validate_python(plain)
+
+
 def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:
     ranker, reason = data_parallel.by_first(lambda: tuple(choose_ranker(task, models)))
     return Choice(ranker, reason)
@@ -91,7 +101,8 @@ def _choose(task: TrainingTask, models: dict[str, RankerSummary]) -> Choice:
 
 def _freshness(task: TrainingTask, ranker: str, models: dict[str, RankerSummary]) -> Freshness:
     """Of the ranker; of the best network where popularity is served, which reads no feature that could be fresher."""
-    name = best_network(task, models) if ranker == TRIVIAL and set(models) - {TRIVIAL} else ranker
+    popular = ranker == TRIVIAL and set(models) - {TRIVIAL}
+    name = data_parallel.by_first(lambda: best_network(task, models)) if popular else ranker
     fresh = train_ranker(task, name, fresh=True)
     return Freshness(published=_fresh_figures(models[name]), fresh=_fresh_figures(fresh))
 

@@ -18,7 +18,7 @@ from contracts.artifacts import LABEL, TEST_LOGITS, WEIGHTS, Artifacts
 from contracts.bundle.bundle import load_array
 from contracts.features.feature_spec import FeatureSpec
 from contracts.summaries.pair_rates import PairRateBytes
-from contracts.summaries.train import BucketFigures
+from contracts.summaries.train import BucketFigures, CoOccurrence
 from models.evaluation.metrics import auc
 from models.examples.batches import ExampleSet
 from models.layers.pair_rate_features import PairRateFeatures
@@ -63,9 +63,7 @@ def auc_by_bucket(seen: np.ndarray, labels: np.ndarray, logits: np.ndarray) -> d
     return found
 
 
-def co_occurrence(
-    out: Artifacts, spec: FeatureSpec, models: Iterable[str]
-) -> dict[str, dict[str, dict[str, BucketFigures]]]:
+def co_occurrence(out: Artifacts, spec: FeatureSpec, models: Iterable[str]) -> CoOccurrence:
     """{pair rate: {model: figures by bucket}} from the models' test logits; "statistic" is the predicted rate alone."""
     if spec.pair_model is None:
         return {}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from models.pair_rates import job as pretrain_job
 from models.pair_rates.graph import PairGraph
 from models.training import fitting
 from models.training.loop import FitResult
+from tests.models.jobs.two_processes import train_in_two
 from tests.models.stored_graph import store
 
 ROWS = {"train": 600, "validation": 4000, "test": 10}
@@ -137,3 +139,17 @@ def test_without_pairs_nothing_is_judged(paying: Run) -> None:
     found = choose_pair_rates(given, paying.out, pretrain_job.pretrain(given, paying.out, None))
     assert found.judgement is None
     assert paying.named == []
+
+
+@pytest.mark.slow
+def test_what_they_are_worth_is_the_same_in_both_of_two_processes(
+    paying: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one's folder holds no model: what models predicted lies with the first."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    paying.chosen(config())
+    for rank in ("0", "1"):
+        shutil.copytree(paying.out.out, tmp_path / rank, ignore=shutil.ignore_patterns("0", "1"))
+    first, second = train_in_two(config(epochs=1), tmp_path)
+    assert first["co_occurrence"] == second["co_occurrence"]
+    assert [set(found) for found in first["co_occurrence"].values()] == [{"statistic", "dnn"}]

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,6 +29,7 @@ from models.networks.tower_pre_ranker import PreRanker, TowersPreRanker
 from models.networks.two_tower import TwoTower
 from models.training import checkpoint, fitting
 from models.training.warm_start import Parent
+from tests.models.jobs.two_processes import train_in_two
 
 POSITION_EFFECT = np.array([0.0, -0.8, -1.4, -2.0])
 EFFECT = np.random.default_rng(5).normal(0, 1.5, 64)
@@ -220,38 +218,14 @@ def test_one_seed_gives_one_result_and_force_trains_again(trained, tmp_path) -> 
     assert other.models["dnn"].log_loss != again.models["dnn"].log_loss
 
 
-WORKER = """
-import json, os, sys
-from pathlib import Path
-from contracts.artifacts import Artifacts
-from contracts.features.vocabulary import Vocabulary
-from contracts.config.config import Config
-from models.jobs.train_job import train_models
-
-rank = os.environ["RANK"]
-if rank == "1":
-    del os.environ["MLFLOW_TRACKING_URI"]  # tracking of the second process would go to its own folder
-config, folder = Config.model_validate_json(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
-found = train_models(config, Artifacts(folder / rank))
-(folder / f"found_{rank}.json").write_text(json.dumps({**found.plain(), "seconds": 0}))
-"""
-
-
 @pytest.mark.slow
 def test_of_two_processes_the_first_alone_writes(write_examples, tmp_path) -> None:
     """Each has a copy of the examples: the second one's stays as it was, and both know the same figures."""
     settings = config(models=("popularity", "dnn")).model_copy(update={"name": "two_processes"})
     copies = [write_examples(tmp_path / rank) for rank in ("0", "1")]
     before = {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()}
-    (tmp_path / "worker.py").write_text(WORKER, encoding="utf-8")
-    (tmp_path / "config.json").write_text(settings.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
-               str(tmp_path / "worker.py"), str(tmp_path / "config.json"), str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
+    first, second = train_in_two(settings, tmp_path)
     assert {path: path.read_bytes() for path in copies[1].out.rglob("*") if path.is_file()} == before
-    first, second = (json.loads((tmp_path / f"found_{rank}.json").read_text()) for rank in ("0", "1"))
     written = summary.required(copies[0].out / "models", TrainSummary, "sluice train")
     assert first == second == {**written.plain(), "seconds": 0}
     names = {"popularity", "dnn", "dnn@fresh", "two_tower", "pre_ranker"}
