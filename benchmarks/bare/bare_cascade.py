@@ -116,11 +116,15 @@ class _Retrieval:
         return found[~self._closed[found]][: self._quotas.two_tower]
 
     def _similar(self, recent: np.ndarray) -> np.ndarray:
-        found = self._neighbours[recent].T.ravel()
-        found = found[~self._closed[found]]
-        first = np.unique(found, return_index=True)[1]
+        quota, known = self._quotas.item_to_item, self._neighbours.shape[1]
+        for each in (min(-(-2 * quota // len(recent)), known), known):
+            found = self._neighbours[recent, :each].T.ravel()
+            found = found[~self._closed[found]]
+            first = np.unique(found, return_index=True)[1]
+            if len(first) >= quota or each == known:
+                break
         first.sort()
-        return found[first][: self._quotas.item_to_item]
+        return found[first][:quota]
 
 
 class _Prerank:

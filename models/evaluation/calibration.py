@@ -47,11 +47,14 @@ class Calibration:
             raise DataError(f"a calibration of {self.logits.size} knots and slope {self.slope} does not increase; "
                             "fit it again with `sluice train`")
 
-    def apply(self, logits: np.ndarray, log_draws: np.ndarray | float = 0.0) -> np.ndarray:
+    def apply(self, logits: np.ndarray, log_draws: np.ndarray | float | None = None) -> np.ndarray:
         """Probabilities, float64, of the same shape; with `log_draws`, those among rows drawn for positives."""
-        return _sigmoid(self._curve(np.asarray(logits, dtype=np.float64)) - log_draws)
+        log_odds = self._curve(np.asarray(logits, dtype=np.float64))
+        return _sigmoid(log_odds if log_draws is None else log_odds - log_draws)
 
     def _curve(self, logits: np.ndarray) -> np.ndarray:
+        if len(self.logits) == 1:
+            return self.log_odds[0] + self.slope * (logits - self.logits[0])
         beyond = logits - np.minimum(np.maximum(logits, self.logits[0]), self.logits[-1])
         return np.interp(logits, self.logits, self.log_odds) + self.slope * beyond
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from contracts.features.encoding import Encoded
 from contracts.features.feature_spec import PADDING
-from models.inference.block_inputs import BlockInputs
+from models.inference.block_inputs import BlockInputs, columns_at
 from models.inference.number_columns import NumberColumns
 from models.inference.numpy_mlp import NumpyMlp
 from models.inference.split_inputs import Inputs
@@ -36,7 +36,7 @@ class CrossColumns:
         reader, dim = embedding.candidate, embedding.dim
         order = reader.order.numpy()
         crossed = np.flatnonzero(order[: reader.singles] >= item_ids)
-        self._columns, self._offsets = order[crossed], reader.offsets.numpy()[crossed]
+        self._columns, self._offsets = columns_at(order[crossed]), reader.offsets.numpy()[crossed]
         self._weight = embedding.weight.detach().numpy()
         vectors = (crossed[:, None] * dim + np.arange(dim)).reshape(-1)
         products = len(reader.slots) * dim
@@ -49,9 +49,8 @@ class CrossColumns:
         """W_c c, [K, H]."""
         if not len(self._matrix):
             return 0.0
-        ids = candidate_ids[:, self._columns]
-        rows = np.where(ids == PADDING, 0, ids + self._offsets)
-        parts = [self._weight.take(rows, axis=0).reshape(len(ids), -1),
+        rows = candidate_ids[:, self._columns] + self._offsets  # a cross always has an id
+        parts = [self._weight.take(rows, axis=0).reshape(len(rows), -1),
                  *self._inputs.products(request_ids, candidate_ids), *self._inputs.rates(request_ids, candidate_ids)]
         return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)) @ self._matrix
 

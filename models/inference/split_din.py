@@ -90,6 +90,8 @@ def _read(context: nn.Module, keys: np.ndarray, present: np.ndarray) -> tuple[np
 class SplitDin:
     """logit = MLP([r; c, interests]) + prior."""
 
+    reads_numbers = False
+
     def __init__(self, network: Din, item_ids: int = 0) -> None:
         embedding = network.embedding
         self.inputs, self.mlp = Inputs(embedding, network.prior), NumpyMlp(network.mlp)

@@ -35,7 +35,10 @@ class Begun(Protocol):
 
 class ServedRanker(Protocol):
     """`request` has 1 row, or as many as there are candidates. `item_part` [K, H] is what the candidates' items add to
-    the first layer, where somebody knows it (models/inference/item_part.py); it is overwritten."""
+    the first layer, where somebody knows it (models/inference/item_part.py); it is overwritten. `reads_numbers` says
+    whether the candidates' `dense` is read beside it."""
+
+    reads_numbers: bool
 
     def begin(self, request: Encoded) -> Begun: ...
     def logits(self, begun: Begun, candidate: Encoded, item_part: np.ndarray | None = None) -> np.ndarray: ...
@@ -66,6 +69,8 @@ def _block(encoded: Encoded) -> FeatureBlock:
 class PlainRanker:
     """The network as it is."""
 
+    reads_numbers = True
+
     def __init__(self, network: nn.Module) -> None:
         self._network = network
 
@@ -81,6 +86,8 @@ class PlainRanker:
 
 class SplitEnsemble:
     """The mean of the members' logits. No table holds their items' parts."""
+
+    reads_numbers = True
 
     def __init__(self, members: list[ServedRanker]) -> None:
         self._members = members
@@ -106,6 +113,8 @@ class BegunDnn:
 
 class SplitDnn:
     """logit = MLP([r; c]) + prior."""
+
+    reads_numbers = False
 
     def __init__(self, network: Dnn | DcnV2, item_ids: int = 0) -> None:
         self.inputs, self.mlp = Inputs(network.embedding, network.prior), NumpyMlp(network.mlp)
@@ -168,6 +177,8 @@ class _Cross:
 
 class SplitDcn(SplitDnn):
     """logit = MLP([r; c]) + w . x_L + prior: the DNN's inputs and MLP, crosses beside them."""
+
+    reads_numbers = True
 
     def __init__(self, network: DcnV2, item_ids: int = 0) -> None:
         super().__init__(network, item_ids)

@@ -18,6 +18,6 @@ def best_first(values: np.ndarray, rows: np.ndarray, keep: int) -> np.ndarray:
 
 def _sorted(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """By values alone, in half the time of both, where no two are equal."""
-    order = np.argsort(-values)
+    order = (-values).argsort()
     found = values[order]
     return np.lexsort((rows, -values)) if (found[1:] == found[:-1]).any() else order

@@ -183,13 +183,14 @@ class RequestFeatures:
         return Encoded(self._item_ids.take(rows, axis=0), self._item_dense.take(rows, axis=0))
 
     def candidate_inputs(
-        self, rows: np.ndarray, request_ids: np.ndarray, given: GivenItems | None = None
+        self, rows: np.ndarray, request_ids: np.ndarray, given: GivenItems | None = None, numbers: bool = True
     ) -> Encoded:
-        """Item inputs of the candidates `rows` [K], and their crosses with the requester's ids ([1, W])."""
+        """Item inputs of the candidates `rows` [K], and their crosses with the requester's ids ([1, W]). Without
+        `numbers`, which is for bundles without live inputs and requests without `given` items, `dense` is [K, 0]."""
         stored = rows if given is None else given.stored(rows)
         ids = np.empty((len(rows), self._item_width + self._crosses), dtype=np.int32)
-        items = self.stored_items(stored)
-        ids[:, : self._item_width], dense = items
+        ids[:, : self._item_width] = self._item_ids.take(stored, axis=0)
+        dense = self._item_dense.take(stored, axis=0) if numbers else np.empty((len(rows), 0), dtype=np.float32)
         for live in self._live:
             live.write(stored, ids, dense)
         if given is not None:

@@ -41,12 +41,19 @@ def second_price(
     """bids, probabilities and item rows [K] -> at most `slots` winners. Below the reserve (an eCPM), and without a bid
     above 0, nothing is sold; ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
     revenue = expected_revenue(bids, probabilities)
-    eligible = ((revenue >= reserve) & (bids > 0)).nonzero()[0]
-    ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
+    ranked = best_first(revenue, rows, slots + 1)
+    if not _may_win(revenue[ranked], bids[ranked], reserve).all():
+        eligible = _may_win(revenue, bids, reserve).nonzero()[0]
+        ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
     to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]
     winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)
     price = prices(to_beat, bids[winners], probabilities[winners])
     return AuctionOutcome(winners, revenue[winners], price, to_beat, ranked[slots : slots + 1])
+
+
+def _may_win(revenue: np.ndarray, bids: np.ndarray, reserve: float) -> np.ndarray:
+    found: np.ndarray = (revenue >= reserve) & (bids > 0)
+    return found
 
 
 def prices(to_beat: np.ndarray, bids: np.ndarray, probabilities: np.ndarray) -> np.ndarray:

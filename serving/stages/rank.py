@@ -38,6 +38,7 @@ class RankStage:
         self._features = features
         self._moved = self._changed_columns(bundle)
         self._bids = None if bundle.bids is None else np.asarray(bundle.bids)
+        self._reads_numbers = self._table is None or self._moved is not None or self.ranker.reads_numbers
         self._last: tuple[Requester, Begun] | None = None
 
     def begun(self, requester: Requester) -> Begun:
@@ -70,7 +71,9 @@ class RankStage:
     ) -> Stage:
         """Adds calibrated probabilities under "rank"; best first by bid x probability where `by_value`, by probability
         otherwise."""
-        candidate = self._features.candidate_inputs(candidates.rows, requester.inputs.ids, candidates.given)
+        candidate = self._features.candidate_inputs(
+            candidates.rows, requester.inputs.ids, candidates.given,
+            numbers=self._reads_numbers or candidates.given is not None)
         begun = self.begun(requester)
 
         def score(part: slice) -> np.ndarray:

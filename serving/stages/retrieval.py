@@ -91,7 +91,11 @@ class OpenItems:
 
     def take(self, rows: np.ndarray, quota: int) -> np.ndarray:
         """The first `quota` of the distinct `rows` that are open; they are closed for the channels that follow."""
-        taken = rows[self.has(rows)][:quota].astype(np.int64)
+        return self.close(rows[self.has(rows)][:quota])
+
+    def close(self, rows: np.ndarray) -> np.ndarray:
+        """Distinct `rows` that are open, as they are taken."""
+        taken = rows.astype(np.int64)
         self._closed[taken] = True
         self._taken.append(taken)
         return taken
@@ -210,8 +214,7 @@ class RetrievalStage:
                 near = self._near(user_vector, settings.two_tower + len(seen), allowed, by_value)
                 found["two_tower"] = items.take(near, settings.two_tower)
             if settings.item_to_item and len(recent):
-                similar = self._neighbours[recent].T.ravel()
-                found["item_to_item"] = items.take(distinct(similar[similar >= 0]), settings.item_to_item)
+                found["item_to_item"] = self._similar(settings.item_to_item, recent, items)
             brought = sum(map(len, found.values()))
             found |= further.take(items, requester, len(seen) + brought, allowed, by_value)
             if settings.popularity or cold or further.dropped:
@@ -229,6 +232,17 @@ class RetrievalStage:
             query = with_bid_weight(user_vector[None], float(by_value), width)[0]
         return search(index, query, count, allowed).rows
 
+    def _similar(self, quota: int, recent: np.ndarray, items: OpenItems) -> np.ndarray:
+        """Reads the lists of neighbours only as far as needed."""
+        known = self._neighbours.shape[1]
+        for each in (min(-(-2 * quota // len(recent)), known), known):
+            similar = self._neighbours[recent, :each].T.ravel()
+            similar = distinct(similar[similar >= 0])
+            free = similar[items.has(similar)]
+            if len(free) >= quota or each == known:
+                break
+        return items.close(free[:quota])
+
     def _popular(self, quota: int, items: OpenItems) -> np.ndarray:
         """Reads the popularity list only as far as needed; of few items that are allowed, their places in it."""
         few = items.allowed
@@ -236,10 +250,13 @@ class RetrievalStage:
             rows = few.rows()
             rows = rows[rows < len(self._places)]
             return items.take(rows[np.argsort(self._places[rows])], quota)
-        scan = 2 * max(quota, 0)
-        while scan < len(self._popularity) and np.count_nonzero(items.has(self._popularity[:scan])) < quota:
+        quota, scan = max(quota, 0), 2 * max(quota, 0)
+        while True:
+            popular = self._popularity[:scan]
+            free = popular[items.has(popular)]
+            if len(free) >= quota or scan >= len(self._popularity):
+                return items.close(free[:quota])
             scan *= 4
-        return items.take(self._popularity[:scan], max(quota, 0))
 
     def _seen(self, query: RankQuery, requester: Requester) -> np.ndarray:
         """Rows that are not shown: recent items unless they come again, and what other slates of the request show."""
