@@ -106,7 +106,7 @@ ROOMS = {
     "serving.bundle": "histories vector_search",
     "serving.catalogue": "access batches bundle changing_index embedded_store histories item_counters request",
     "serving.changing_index": "bundle",
-    "serving.console": "access batches gateway metrics",
+    "serving.console": "access batches gateway metrics server",
     "serving.counter_snapshots": "bundle events item_counters",
     "serving.embedded_store": "",
     "serving.events": "access batches embedded_store redis_store request",

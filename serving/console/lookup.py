@@ -22,6 +22,7 @@ from serving.gateway import body, call_options, failures
 from serving.gateway.json_messages import to_json
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
+from serving.server.delivery import RECONNECT
 
 BODY = body.BodyBounds()
 SECONDS, MOST_SECONDS = 3.0, 20.0
@@ -38,7 +39,7 @@ class Lookup:
 
     @cached_property
     def _stub(self) -> sluice_pb2_grpc.RankingStub:
-        return sluice_pb2_grpc.RankingStub(grpc.insecure_channel(self.target))
+        return sluice_pb2_grpc.RankingStub(grpc.insecure_channel(self.target, options=RECONNECT))
 
     @cached_property
     def _turns(self) -> BatchTurns:

@@ -39,6 +39,7 @@ from serving.gateway.json_messages import to_json
 from serving.gateway.page import page
 from serving.metrics.call_log import CallLog, call_log_of_process
 from serving.proto import sluice_pb2 as pb
+from serving.server.delivery import RECONNECT
 
 SERVICES = [pb.DESCRIPTOR.services_by_name[name] for name in ("Ranking", "Events", "Catalog")]
 RANKING = SERVICES[0].full_name
@@ -59,8 +60,8 @@ class Upstream:
 
     def channel(self) -> grpc.aio.Channel:
         if self.credentials is None:
-            return grpc.aio.insecure_channel(self.target)
-        return grpc.aio.secure_channel(self.target, self.credentials)
+            return grpc.aio.insecure_channel(self.target, options=RECONNECT)
+        return grpc.aio.secure_channel(self.target, self.credentials, options=RECONNECT)
 
 
 def gateway(upstream: Upstream) -> Starlette:

@@ -1,4 +1,5 @@
-"""How a client's calls reach a server: which of several, again after a failure, and twice where the first is slow.
+"""How a client's calls reach a server: which of several, again after a failure, and twice where the first is slow. One
+that was away is asked within a second or two of its return (RECONNECT), by the gateway and the console as well.
 
 Addresses take turns, and calls are sent again, by gRPC's own means (round_robin, retryPolicy of its service
 configuration): after a status of `again`, at most `attempts` times in all, within the call's deadline. A call that is
@@ -27,6 +28,11 @@ Metadata = Sequence[tuple[str, str]]
 LISTED = "ipv4:"
 MOST_ATTEMPTS = 5  # gRPC takes no more
 LEAST_BACKOFF = 0.005  # with one of a millisecond gRPC 1.85 lost every other call that it was to send again
+# Left alone, gRPC doubles its pauses up to two minutes, and as long a server that is back is not asked.
+RECONNECT = (
+    ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # for all its name, how long one try to connect may take
+)
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,9 @@ class Delivery:
         return LISTED + ",".join(listed)
 
     def options(self, target: str) -> list[tuple[str, Any]]:
-        """gRPC's words for it; none where there is one address to be asked once."""
+        """gRPC's words for it; those of RECONNECT alone where there is one address to be asked once."""
         if self.attempts == 1 and not target.startswith((LISTED, "dns:")):
-            return []
+            return [*RECONNECT]
         policy = {"maxAttempts": self.attempts, "initialBackoff": f"{self.backoff_seconds}s", "maxBackoff": "1s",
                   "backoffMultiplier": 2, "retryableStatusCodes": list(self.again)}
         names = [{"service": one.full_name} for one in pb.DESCRIPTOR.services_by_name.values()]
@@ -69,7 +75,7 @@ class Delivery:
         if self.attempts > 1:
             method["retryPolicy"] = policy
         config = {"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": [method]}
-        return [("grpc.service_config", json.dumps(config))]
+        return [*RECONNECT, ("grpc.service_config", json.dumps(config))]
 
 
 ONCE = Delivery()

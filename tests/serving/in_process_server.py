@@ -23,10 +23,10 @@ class InProcessServer:
     def __init__(
         self, servicer: sluice_pb2_grpc.RankingServicer, health: BundleHealth | None = None,
         options: Sequence[tuple[str, int]] = (), also: Sequence[Callable[[grpc.aio.Server], None]] = (),
-        admit: Admit = anybody,
+        admit: Admit = anybody, port: int = 0,
     ) -> None:
         self._servicer, self._health, self._options, self._also = servicer, health, options, also
-        self._admit = admit
+        self._admit, self._port = admit, port
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.target = ""
@@ -55,7 +55,7 @@ class InProcessServer:
         if self._health is not None:
             health_pb2_grpc.add_HealthServicer_to_server(self._health, TimedServer(self._server, 20.0, self._admit))
             self._watch = asyncio.ensure_future(self._health.watch_answers())
-        self.target = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self.target = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{self._port}')}"
         await self._server.start()
 
     async def _stop(self) -> None:

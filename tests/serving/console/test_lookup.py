@@ -23,6 +23,7 @@ from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
+from tests.serving.away_server import AwayServer, within_seconds
 from tests.serving.in_process_server import InProcessServer
 
 LOOKUP = Lookup()
@@ -124,6 +125,20 @@ def test_the_caller_does_not_choose_how_long_it_is_asked() -> None:
         answer = asyncio.run(lookup.why_not(question(**{"grpc-timeout": "99999999H"})))
     assert answer.status_code == 200
     assert asked.seconds < MOST_SECONDS + 1  # gRPC rounds up
+
+
+def test_a_server_that_was_away_is_asked_soon_after_its_return() -> None:
+    lookup, away = Lookup(), AwayServer()
+    lookup.target = away.target
+
+    def status() -> int:
+        return asyncio.run(lookup.why_not(question())).status_code
+
+    with away:
+        assert away.sought(status)
+        assert status() == 503
+    with InProcessServer(Asked(), port=away.port):
+        assert within_seconds(lambda: status() == 200)
 
 
 @pytest.mark.parametrize(("elsewhere", "target", "told"), [

@@ -32,6 +32,7 @@ from serving.server.client import RankingClient
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from tests.serving.access.certificates import Authority
+from tests.serving.away_server import AwayServer, within_seconds
 from tests.serving.gateway.running_gateway import RunningGateway
 from tests.serving.in_process_server import InProcessServer
 
@@ -252,3 +253,18 @@ def test_a_server_that_is_not_there_is_503() -> None:
         assert (heard.status, heard.headers["retry-after"]) == (503, "1")
         assert http.get("/readyz").status == 503
         assert http.get("/healthz").status == 200
+
+
+def test_a_server_that_was_away_is_asked_soon_after_its_return(loaded: LoadedBundle) -> None:
+    servicer, away = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve), AwayServer()
+
+    def status(http: RunningGateway) -> int:
+        return http.post("/v1/rank", {"user_id": "u"}, **TIMEOUT).status
+
+    with RunningGateway(Upstream(away.target)) as http:
+        with away:
+            assert away.sought(lambda: status(http))
+            assert status(http) == 503
+        with InProcessServer(servicer, port=away.port):
+            assert within_seconds(lambda: status(http) == 200)
+    servicer.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,6 +18,7 @@ from serving.proto import sluice_pb2_grpc
 from serving.server.client import AsyncRankingClient, RankingClient
 from serving.server.connection import RankingFailed
 from serving.server.delivery import Delivery
+from tests.serving.away_server import AwayServer, within_seconds
 from tests.serving.in_process_server import InProcessServer
 
 LONG = 30.0
@@ -146,6 +149,35 @@ def test_no_call_outlives_its_deadline_however_often_it_is_sent(ask: Ask, delive
     assert failure.value.code == "DEADLINE_EXCEEDED"
     assert moody.calls == (1 if delivery.hedge_seconds is None else 2)
     assert moody.cancelled
+
+
+def refused(client: RankingClient) -> bool:
+    try:
+        client.rank("u", seconds=LONG)
+    except RankingFailed:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("delivery", [Delivery(), AGAIN], ids=["once", "again"])
+def test_a_server_that_was_away_is_asked_soon_after_its_return(delivery: Delivery) -> None:
+    away = AwayServer()
+    with RankingClient(away.target, delivery=delivery) as client:
+        with away:
+            assert away.sought(lambda: refused(client))
+        with InProcessServer(Moody(), port=away.port):
+            assert within_seconds(lambda: not refused(client))
+
+
+def test_a_server_that_is_slow_to_greet_is_waited_for() -> None:
+    """Longer than a pause between two tries: else one behind a long way, or at its start, would never be reached."""
+    with socket.create_server(("127.0.0.1", 0)) as slow, RankingClient(f"127.0.0.1:{slow.getsockname()[1]}") as client:
+        threading.Thread(target=refused, args=(client,), daemon=True).start()
+        slow.settimeout(LONG)
+        with slow.accept()[0] as reached:
+            reached.settimeout(1.5)
+            with pytest.raises(TimeoutError):  # in place of the end, which is no bytes
+                any(not heard for heard in iter(lambda: reached.recv(4096), None))
 
 
 def test_names_cannot_be_listed_and_attempts_and_backoff_have_a_limit() -> None:
