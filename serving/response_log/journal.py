@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contracts.atomic_write import to_disk
+from serving.response_log.ledger import Ledger
 from serving.response_log.response_record import SCHEMA
 
 SUFFIX = ".arrows"
@@ -134,6 +135,15 @@ def publish(journal: Path) -> int:
             draft.rename(target)
     finally:
         draft.unlink(missing_ok=True)
+    return calls
+
+
+def settle(journal: Path, ledger: Ledger | None) -> int:
+    """Publishes and removes it; the calls in it. The ledger is told in between, so that no end there miscounts."""
+    calls = publish(journal)
+    if ledger:
+        ledger.publish(calls, writer_and_number(journal)[1])
+    journal.unlink(missing_ok=True)
     return calls
 
 

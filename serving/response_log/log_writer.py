@@ -1,5 +1,5 @@
 """What the log's thread does in a turn: takes rows, appends them to a journal, publishes journals, and looks after dead
-writers.
+writers (serving/response_log/dead_writers.py).
 
     inbox ▶ batches of bytes ▶ journal ▶ Parquet file
     rows    bounded in bytes    1 s       5 min
@@ -10,7 +10,6 @@ A row that no column can hold is lost; it and whatever else is lost are counted,
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 import uuid
@@ -24,6 +23,7 @@ import pyarrow as pa
 
 from serving.response_log import journal as journals
 from serving.response_log import ledger as ledgers
+from serving.response_log.dead_writers import DeadWriters
 from serving.response_log.journal import Journal, Vanished
 from serving.response_log.ledger import Ledger, Served
 from serving.response_log.response_record import LOST, Loggable, ResponseRecord, counted, to_batch
@@ -32,7 +32,6 @@ ROWS = 256  # of a batch: its making holds the interpreter
 FILE_BYTES = 64 << 20
 AGAIN_SECONDS = 5.0  # between two tries to publish
 LOOK_SECONDS = 10.0  # between two looks for dead writers
-ABANDONED_SECONDS = 60.0
 log = logging.getLogger("sluice.serving")
 
 
@@ -80,9 +79,8 @@ class LogWriter:
         self._journal: Journal | None = None
         self._full, self._number, self._opened = deque[Journal](), 0, 0.0
         self._journaled, self._publish_at, self._look_at = 0, 0.0, 0.0
-        _remove_drafts(folder)
-        _remove_abandoned()
-        self._adopt_all()
+        self._dead = DeadWriters(folder, self._inherit)
+        self._dead.adopt_all()
 
     @property
     def waiting(self) -> int:
@@ -104,22 +102,34 @@ class LogWriter:
             self._publish()
         if time.monotonic() > self._look_at:
             self._look_at = time.monotonic() + LOOK_SECONDS
-            self._adopt()
+            self._dead.adopt()
 
     def finish(self) -> bool:
-        """As `turn`, with nothing left for later; whether that was so. Calls that began and did not end are lost."""
-        self._adopt()
-        for _ in range(2):  # counts that had no room beside the rows go into the second
-            self._encode()
-            self._append()
+        """As `turn`, with nothing left for later; whether that was so. Calls that began and did not end are lost.
+
+        The own rows come first: there may be no time for what dead writers have left."""
+        self._write()
+        self._publish()
+        self._dead.adopt()
+        self._write()
         missing = self.ledger.taken - self._journaled
         if missing > 0:
             self._lose(missing)
+            self._write()
+        self._publish()
+        return not self.waiting and not self._full
+
+    def _write(self) -> None:
+        """All that waits, into journals to which nothing more goes."""
+        for _ in range(2):  # counts that had no room beside the rows go into the second
             self._encode()
             self._append()
         self._shelve()
-        self._publish()
-        return not self.waiting and not self._full
+
+    def _inherit(self, calls: int, served: Served) -> None:
+        """So many that a dead writer has lost are this one's to write."""
+        self._lose(calls, served)
+        self.ledger.adopt(calls)
 
     def _lose(self, calls: int, served: Served | None = None) -> None:
         self.lost += calls
@@ -218,7 +228,7 @@ class LogWriter:
         while self._full:
             done = self._full[0]
             self._publish_at = time.monotonic() + AGAIN_SECONDS
-            calls = self._published(done.path, self.ledger)
+            calls = journals.settle(done.path, self.ledger)
             self._full.popleft()
             done.close()
             self._publish_at = 0.0
@@ -226,75 +236,3 @@ class LogWriter:
                 log.error("%s was removed or is damaged, and %d calls with it", done.path, missing)
                 self._journaled -= missing
                 self._lose(missing)
-
-    def _published(self, path: Path, ledger: Ledger | None) -> int:
-        """The calls in it. The ledger is told before the journal goes, so that no end in between miscounts."""
-        calls = journals.publish(path)
-        if ledger:
-            ledger.publish(calls, journals.writer_and_number(path)[1])
-        path.unlink(missing_ok=True)
-        return calls
-
-    def _adopt(self) -> None:
-        """Publishes what dead writers have left, and counts what they have lost."""
-        for page in list(ledgers.pages(self._folder)):
-            with journals.claimed(page) as mine:
-                if mine and page.stat().st_size < ledgers.SIZE:  # its process has ended before it could take a call
-                    page.unlink()
-                elif mine:
-                    self._adopt_page(page)
-
-    def _adopt_page(self, page: Path) -> None:
-        dead = Ledger(page)
-        try:
-            self._adopt_writer(dead)
-        except BaseException:
-            dead.close(remove=False)
-            raise
-
-    def _adopt_writer(self, dead: Ledger) -> None:
-        left = sorted(self._folder.glob(f"day=*/.answers-*-{dead.writer}-*{journals.SUFFIX}"))
-        for path in left:
-            self._published(path, dead)
-        missing = dead.taken - dead.published
-        if missing > 0:
-            log.error("a process that served %s has ended without its word: %d of its %d calls are in no file",
-                      dead.served.version, missing, dead.taken)
-            self._lose(missing, dead.served)
-            self.ledger.adopt(missing)
-        dead.close(remove=True)
-
-    def _adopt_all(self) -> None:
-        """With the journals that have no page: of another machine, or from before this one started."""
-        with contextlib.suppress(OSError):  # a disk that is full now is tried again later
-            self._adopt()
-            left = list(self._folder.glob(f"day=*/.answers-*{journals.SUFFIX}"))
-            known = {page.name.rsplit("-", 1)[1] for page in ledgers.pages(self._folder)}
-            for path in left:
-                with journals.claimed(path) as mine:
-                    if mine and journals.writer_and_number(path)[0] not in known:
-                        self._published(path, None)
-
-
-def _remove_drafts(folder: Path) -> None:
-    """Of writers that were killed while they published."""
-    for path in list(folder.glob("day=*/.answers-*.parquet")):
-        with contextlib.suppress(FileNotFoundError):  # another server was faster
-            if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
-                path.unlink()
-
-
-def _remove_abandoned() -> None:
-    """Pages of dead writers whose logs are gone with their folders: nobody will ever ask for what they have lost."""
-    with contextlib.suppress(OSError):
-        for page in ledgers.abandoned():
-            with journals.claimed(page) as mine:
-                if mine and (page.stat().st_size < ledgers.SIZE or _without_folder(Ledger(page))):
-                    page.unlink()
-
-
-def _without_folder(dead: Ledger) -> bool:
-    try:
-        return dead.folder is not None and not dead.folder.exists()
-    finally:
-        dead.close(remove=False)

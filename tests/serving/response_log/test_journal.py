@@ -8,7 +8,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from serving.response_log.journal import Journal, Vanished, batches, claimed, publish, published, writer_and_number
+from serving.response_log import ledger as ledgers
+from serving.response_log.journal import (
+    Journal,
+    Vanished,
+    batches,
+    claimed,
+    publish,
+    published,
+    settle,
+    writer_and_number,
+)
 from serving.response_log.response_record import SCHEMA, to_batch
 from tests.serving.logged_responses import response
 
@@ -88,6 +98,14 @@ def test_one_that_is_gone_has_been_published_or_holds_nothing(journal: Journal) 
     assert publish(journal.path) == 3
     published(journal.path).unlink()
     assert publish(journal.path) == 0
+
+
+def test_once_settled_it_is_known_and_gone(journal: Journal, tmp_path: Path) -> None:
+    ledger = ledgers.new(tmp_path, "w", ledgers.UNKNOWN)
+    assert settle(journal.path, ledger) == 3
+    assert settle(journal.path, ledger) == 3  # again, after an end in between
+    assert (ledger.published, journal.path.exists()) == (3, False)
+    ledger.close(remove=True)
 
 
 def test_it_is_claimed_once_its_owner_is_done(journal: Journal) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import subprocess
-import sys
-import time
+import threading
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -14,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from serving.response_log import ledger as ledgers
+from serving.response_log.journal import Journal
 from serving.response_log.response_record import LOST, ResponseRecord
 from tests.serving.driven_log_writer import SERVED, Driven
 from tests.serving.logged_responses import NOON, response
-
-ROOT = Path(__file__).parents[3]
+from tests.serving.read_log import until
 
 
 @pytest.fixture
@@ -92,53 +91,19 @@ def test_a_journal_removed_before_it_was_published_is_counted(driven: Driven) ->
     assert driven.rows() == [(LOST, 2)]
 
 
-def killed(folder: Path, code: str) -> None:
-    """A process does this, and ends without a word."""
-    head = ("import os, sys; from pathlib import Path; from tests.serving.driven_log_writer import Driven\n"
-            "from tests.serving.logged_responses import response; dead = Driven(Path(sys.argv[1]))\n")
-    done = subprocess.run([sys.executable, "-c", f"{head}{code}; os._exit(9)", str(folder)], cwd=ROOT)
-    assert done.returncode == 9
-
-
-def test_what_a_dead_writer_left_is_published_and_the_rest_counted(tmp_path: Path) -> None:
-    killed(tmp_path, "dead.give(response(1), response(2)); dead.writer.turn(); dead.give(response(3))")
-    heir = Driven(tmp_path)
-    assert heir.writer.finish()
-    assert heir.rows() == [(LOST, 1), ("r1", 1), ("r2", 1)]
-    heir.writer.ledger.close(remove=True)
-
-
-def test_a_journal_without_a_page_is_published(tmp_path: Path) -> None:
-    killed(tmp_path, "dead.give(response(1)); dead.writer.turn(); dead.writer.ledger.path.unlink()")
-    heir = Driven(tmp_path)
-    assert heir.rows() == [("r1", 1)]
-    heir.writer.ledger.close(remove=True)
-
-
-def test_a_page_that_was_never_filled_stops_nobody(tmp_path: Path) -> None:
-    own = ledgers.new(tmp_path, "abc", SERVED)
-    own.close(remove=True)
-    own.path.touch()
-    heir = Driven(tmp_path)
-    assert list(ledgers.pages(tmp_path)) == [heir.writer.ledger.path]
-    heir.writer.ledger.close(remove=True)
-
-
-def test_pages_of_dead_writers_go_when_their_logs_are_gone(tmp_path: Path) -> None:
-    old = time.time() - 2 * ledgers.ABANDONED_SECONDS
-    folders = {name: tmp_path / name for name in ("gone", "young", "there", "alive")}
-    pages = {}
-    for name, folder in folders.items():
-        folder.mkdir()
-        pages[name] = ledgers.new(folder, "abc", SERVED)
-        if name != "young":
-            os.utime(pages[name].path, (old, old))
-        if name != "alive":
-            pages[name].close(remove=False)
-    for name in ("gone", "young", "alive"):
-        folders[name].rmdir()
-    Driven(tmp_path / "other").writer.ledger.close(remove=True)
-    assert [name for name in folders if pages[name].path.exists()] == ["young", "there", "alive"]
-    pages.pop("alive").close(remove=True)
-    for page in pages.values():
-        page.path.unlink(missing_ok=True)
+def test_the_own_rows_are_written_while_what_a_dead_writer_left_hangs(driven: Driven) -> None:
+    driven.give(response(1))
+    dead = ledgers.new(driven.folder, "dead", SERVED)
+    journal = Journal(driven.folder, "2026-03-01", "dead", 1)
+    journal.close()
+    dead.close(remove=False)
+    journal.path.unlink()
+    os.mkfifo(journal.path)  # who reads it waits for one who writes
+    end = threading.Thread(target=driven.writer.finish, daemon=True)
+    end.start()
+    until(lambda: driven.rows() == [("r1", 1)])
+    while end.is_alive():
+        with contextlib.suppress(OSError):
+            os.close(os.open(journal.path, os.O_WRONLY | os.O_NONBLOCK))
+        end.join(0.01)
+    journal.path.unlink(missing_ok=True)
