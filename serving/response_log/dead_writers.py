@@ -59,7 +59,8 @@ class DeadWriters:
 
     def _count(self, dead: Ledger) -> bool:
         """Whether all that it has left is published, and the rest counted."""
-        left = sorted(self._folder.glob(f"day=*/.answers-*-{dead.writer}-*{journals.SUFFIX}"))
+        left = sorted(  # as they were begun: the page takes one of before the last that it was told of for told
+            self._folder.glob(f"day=*/.answers-*-{dead.writer}-*{journals.SUFFIX}"), key=journals.writer_and_number)
         if not all(self._done(path, partial(journals.settle, path, dead)) for path in left):
             return False
         missing = dead.taken - dead.published

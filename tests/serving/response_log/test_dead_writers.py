@@ -142,6 +142,15 @@ def test_what_cannot_be_published_stops_nobody_and_is_said_once(
     assert journal.exists()
 
 
+def test_journals_of_several_days_are_counted_once(tmp_path: Path) -> None:
+    """An answer of before midnight that ended after it: the third journal's name comes before the second one's."""
+    for number, day in enumerate(("2026-03-01", "2026-03-02", "2026-03-01"), start=1):
+        left(tmp_path, number, day=day, number=number)
+    with died(tmp_path, 3), heir(tmp_path) as living:
+        assert living.writer.finish()
+        assert living.rows() == [("r1", 1), ("r2", 1), ("r3", 1)]
+
+
 def test_it_is_published_as_soon_as_it_can_be(tmp_path: Path) -> None:
     journal = left(tmp_path, 1)
     no_room(journal)
