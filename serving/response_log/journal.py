@@ -44,8 +44,8 @@ class Journal:
         name = f".answers-{datetime.now(UTC):%H%M%S}-{os.getpid()}-{writer}-{number:06d}{SUFFIX}"
         self.day, self.path, self.calls, self._size = day, folder / f"day={day}" / name, 0, 0
         self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._write(_HEAD)
         except BaseException:
             self.path.unlink(missing_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -117,6 +119,21 @@ def test_it_is_claimed_once_its_owner_is_done(journal: Journal) -> None:
     journal.path.unlink()
     with claimed(journal.path) as mine:
         assert not mine
+
+
+def test_one_that_cannot_be_locked_leaves_no_file_and_no_descriptor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system that has no locks, or none left: it is tried again each second."""
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    held = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError, match="No locks"):
+        Journal(tmp_path, DAY, "w", 1)
+    assert list(tmp_path.glob("day=*/*")) == []
+    assert len(os.listdir("/proc/self/fd")) == held
 
 
 def test_a_journal_that_was_removed_says_what_went_with_it(journal: Journal) -> None:
