@@ -123,6 +123,10 @@ def test_a_deadline_that_has_passed_is_504_and_no_time_400(
     assert http.post("/v1/rank", {"user_id": "u"}, **{"Grpc-Timeout": "soon"}).status == 400
 
 
+def test_the_longest_deadline_that_can_be_written_is_a_long_one(served: tuple[RunningGateway, RankingClient]) -> None:
+    assert served[0].post("/v1/rank", {"user_id": "u"}, **{"Grpc-Timeout": "99999999H"}).status == 200
+
+
 @pytest.mark.parametrize("name", ["Authorization", "traceparent"])
 def test_a_header_that_grpc_does_not_carry_is_400(served: tuple[RunningGateway, RankingClient], name: str) -> None:
     heard = served[0].post("/v1/rank", {"user_id": "u"}, **{name: "Bearer \xe9"})

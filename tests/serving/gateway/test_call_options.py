@@ -12,6 +12,12 @@ def test_a_timeout_is_written_as_grpc_does(given: str, expected: float) -> None:
     assert seconds({"grpc-timeout": given}) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("given", ["99999999H", "99999999M", "8761H"])
+def test_a_timeout_of_more_than_a_year_is_a_year(given: str) -> None:
+    """gRPC reads some that are longer as times that are over."""
+    assert seconds({"grpc-timeout": given}) == 31_536_000.0
+
+
 def test_without_one_the_server_decides() -> None:
     assert seconds({}) is None
 
