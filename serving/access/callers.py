@@ -65,13 +65,14 @@ class _Issuer:
     def __init__(self, issuer: JwtIssuer) -> None:
         try:
             import jwt
+            from cryptography.exceptions import UnsupportedAlgorithm
         except ImportError:
             raise ConfigError("JWTs are checked by PyJWT; install the extra `serving`") from None
         self._jwt, self._settings = jwt, issuer
         try:
             algorithm = jwt.get_algorithm_by_name(issuer.algorithms[0])
             self._key = algorithm.prepare_key(read_key(issuer))
-        except (jwt.PyJWTError, ValueError, TypeError):
+        except (jwt.PyJWTError, UnsupportedAlgorithm, ValueError, TypeError):
             raise ConfigError(f"jwt.key_file {issuer.key_file} holds no key for {issuer.algorithms[0]}; give the "
                               "issuer's public key in PEM") from None
 

@@ -12,12 +12,19 @@ import jwt
 import pytest
 
 from contracts.errors import ConfigError
-from serving.access.access_file import AccessFile, JwtIssuer, StaticToken
+from serving.access.access_file import AccessFile, Algorithm, JwtIssuer, StaticToken
 from serving.access.callers import LEEWAY, Caller, Callers, UnknownCaller
 from serving.access.role import Role
 from tests.serving.access.certificates import AUDIENCE, ISSUER, Issuer
 
 ROLES = frozenset({Role.RANKING})
+# Public keys of a curve that the library of cryptography does not have, and of one that signs nothing.
+SECP112R1 = """-----BEGIN PUBLIC KEY-----
+MDIwEAYHKoZIzj0CAQYFK4EEAAYDHgAEx+tioFoZRbtvpUnAzSqBYo3vGFTmZY7IxXQU4g==
+-----END PUBLIC KEY-----"""
+X25519 = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VuAyEAu+jiTEzUowPvmPm/6vLByZ7UboSg5oKcCJqOqS5DPnw=
+-----END PUBLIC KEY-----"""
 FAR = 4_102_444_800  # 2100, in seconds
 
 
@@ -96,8 +103,10 @@ def test_a_jwt_that_was_let_in_ends_as_well(callers: Callers, issuer: Issuer, mo
         callers.of(token)
 
 
-def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("no key")
-    settings = JwtIssuer(key_file=tmp_path / "key", algorithms=("RS256",), issuer=ISSUER, audience=AUDIENCE)
-    with pytest.raises(ConfigError, match="holds no key for RS256"):
+@pytest.mark.parametrize("algorithm", ["ES256", "ES512", "EdDSA", "RS256", "PS256"])
+@pytest.mark.parametrize("key", ["no key", SECP112R1, X25519, "ecdsa-sha2-nistp999 AAAA"])
+def test_a_key_of_another_kind_is_refused(tmp_path: Path, key: str, algorithm: Algorithm) -> None:
+    (tmp_path / "key").write_text(key)
+    settings = JwtIssuer(key_file=tmp_path / "key", algorithms=(algorithm,), issuer=ISSUER, audience=AUDIENCE)
+    with pytest.raises(ConfigError, match=f"{tmp_path / 'key'} holds no key for {algorithm}"):
         Callers(AccessFile(jwt=settings))
