@@ -179,6 +179,8 @@ def search_index(index: ItemIndex, query: np.ndarray, k: int, allowed: ItemSet |
     if allowed is not None and rate < 1.0:
         selector = selector_of(allowed)
     scores, rows = search_many(index, query.reshape(1, -1), k, selector, rate)
+    if rows[0, -1] >= 0:  # what is lacking is lacking at the end
+        return Hits(scores[0], rows[0])
     found = rows[0] >= 0
     return Hits(scores[0][found], rows[0][found])
 

@@ -52,7 +52,7 @@ class Fallback(StrEnum):
     BUNDLE_ROW = "bundle_row"
 
 
-@dataclass
+@dataclass(slots=True)
 class StageReport:
     """`cause` says why a stage is not complete, `fallback` what stood in for it, `age` in seconds how old what
     it read is."""
@@ -160,7 +160,7 @@ class ScoreAnswer:
     known_user: bool
 
 
-@dataclass
+@dataclass(slots=True)
 class Reason:
     """How far the logit falls when this field is set to its default."""
 
@@ -178,7 +178,7 @@ class Sold(NamedTuple):
     to_beat: float
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class RankedItem:
     """`sold` where there is an auction; `stage_scores` by stage name."""
 
@@ -196,7 +196,7 @@ class RankedItem:
         return self.sold.price if self.sold else None
 
 
-@dataclass
+@dataclass(slots=True)
 class RankAnswer:
     """`unknown_candidates` are explicit candidates the bundle does not know; `inputs` [1, ...] is what the funnel read
     of the requester."""

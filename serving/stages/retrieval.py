@@ -103,9 +103,12 @@ class OpenItems:
 
 def _joined(channels: dict[str, np.ndarray]) -> Candidates:
     """Item rows per channel, in the order of preference."""
-    codes = np.array([CODES[name] for name in channels], dtype=np.int8)
-    channel = np.repeat(codes, [len(rows) for rows in channels.values()])
-    return Candidates(np.concatenate(list(channels.values())), channel)
+    joined, end = np.concatenate(list(channels.values())), 0
+    channel = np.empty(len(joined), dtype=np.int8)
+    for name, rows in channels.items():
+        begin, end = end, end + len(rows)
+        channel[begin:end] = CODES[name]
+    return Candidates(joined, channel)
 
 
 class _FurtherChannels:
