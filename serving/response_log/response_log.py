@@ -95,17 +95,25 @@ class ResponseLog:
         self._totals[status] = self._totals.get(status, 0) + 1
 
     def tend(self) -> None:
-        """Starts the writing thread anew where it has died; from time to time."""
+        """Starts the writing thread anew where it has died; from time to time. Where the system gives none, the state
+        says so until it does."""
         if not self._thread.is_alive() and not self._stop.is_set():
+            try:
+                self._thread = self._started()
+            except RuntimeError as error:
+                self._report(f"answers cannot be written to {self._folder}: their thread has died ({error})")
+                return
             self._restarts += 1
             log.error("the thread that writes answers to %s has died; another one is started", self._folder)
-            self._thread = self._started()
 
     def close(self) -> None:
         """Writes what waits; what cannot be written within CLOSE_SECONDS is said, and counted by who serves next."""
         self._stop.set()
         if not self._thread.is_alive() and not self._finished:
-            self._thread = self._started()
+            try:
+                self._thread = self._started()
+            except RuntimeError:  # the system gives no thread, and the end needs none
+                self._run()
         self._thread.join(2 * CLOSE_SECONDS)
         if self._thread.is_alive():
             log.error("answers are still being written to %s and are left to it; %d calls are in no file yet",

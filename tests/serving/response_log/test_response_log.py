@@ -284,6 +284,38 @@ def test_a_writing_thread_that_dies_is_started_anew_and_counted(tmp_path: Path) 
     assert log.state.lost == 0
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("again", [True, False])
+def test_a_writing_thread_that_the_system_does_not_give_is_said_and_asked_for_again(
+    again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it gives none until the end, what waits is written at the end."""
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    log = ResponseLog(tmp_path, flush_seconds=0.2)  # it dies while it waits
+    log.append(response(0))
+    until(lambda: log.state.waiting == 0)
+    thread = next(one for one in threading.enumerate() if one.name == "answer-log")
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+    thread.join(20)
+    log.append(response(1))
+    with monkeypatch.context() as limits:
+        limits.setattr(threading.Thread, "start", none)
+        for _ in range(2):
+            log.tend()
+            assert "can't start new thread" in log.state.cause
+            assert log.state.restarts == 0
+        if not again:
+            log.close()
+    if again:
+        log.tend()
+        assert log.state.restarts == 1
+        until(lambda: not log.state.cause)
+        log.close()
+    assert read(tmp_path) == ["r0", "r1"]
+
+
 def test_rows_whose_folder_is_removed_under_them_are_counted(tmp_path: Path) -> None:
     log = ResponseLog(tmp_path, flush_seconds=0.01)
     log.append(response(1))
