@@ -107,10 +107,13 @@ class RequestObserver:
         if self.metrics is not None:
             self._kept("metrics of events", partial(self.metrics.freshness.refused, by, events))
 
-    def close(self) -> None:
-        """This process serves no more."""
+    def stopping(self) -> None:
+        """From now on nobody is to send this process a call; those under way are told of on."""
         if self.metrics is not None:
-            self.metrics.stopped()
+            self._kept("metrics of the stop", self.metrics.stopped)
+
+    def close(self) -> None:
+        """No call is told of any more."""
         if self.traces is not None:
             self.traces.close()
 

@@ -101,7 +101,7 @@ class ServingMetrics:
         self._created.labels(version).set(created)
 
     def stopped(self) -> None:
-        """It answers no more calls."""
+        """It is to get no more calls."""
         self._workers.set(0)
 
     def queue(self, waiting: int, age: float) -> None:

@@ -124,8 +124,8 @@ def stored_users(settings: ServerSettings, bundle: LoadedBundle) -> UserReader |
 class Server:
     """One bundle on one port.
 
-    SIGTERM or SIGINT stop it: health turns NOT_SERVING, what has arrived is taken in (up to 1 s), what still comes is
-    refused (up to 1 s), the port closes, running requests finish (up to 5 s), and what is fresh is kept.
+    SIGTERM or SIGINT stop it: health and readiness turn NOT_SERVING, what has arrived is taken in (up to 1 s), what
+    still comes is refused (up to 1 s), the port closes, running requests finish (up to 5 s), and what is fresh is kept.
     """
 
     def __init__(
@@ -231,6 +231,7 @@ class Server:
     async def _stop(self) -> None:
         end = time.monotonic() + KEEP_SECONDS
         self._health.stop()
+        self._observer.stopping()
         await self._take_in()
         self._servicer.refusing = True
         await self._take_in()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.mmap_dict import MmapedDict, mmap_key
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -18,6 +21,10 @@ from serving.console.side_port import side_app, side_port
 from serving.gateway.http_server import Address
 from serving.server.client import RankingClient
 from sluice.demo.server_process import ServerProcess
+
+
+def console_of(log: Path) -> int:
+    return int(log.read_text().partition("metrics on http://127.0.0.1:")[2].partition("/")[0])
 
 
 def get(port: int, path: str) -> tuple[int, str]:
@@ -61,12 +68,31 @@ def test_a_port_that_is_taken_is_said_with_its_option(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.parametrize("more", [(), pytest.param(("--follow",), marks=pytest.mark.slow)])
+def test_a_server_that_stops_is_ready_for_nobody(more: tuple[str, ...], bundle_folder: Path, tmp_path: Path) -> None:
+    """While a call is under way that it waits for; the side port closes after the server."""
+    log = tmp_path / "server.log"
+    server = ServerProcess(bundle_folder, log, options=("--workers", "1", "--metrics-port", "0", *more))
+    try:
+        port = console_of(log)
+        while get(port, "/readyz")[0] != 200:
+            time.sleep(0.01)
+        with grpc.insecure_channel(server.target) as channel:
+            next(health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60))
+            server.process.terminate()
+            while (said := get(port, "/readyz")[0]) == 200:
+                time.sleep(0.01)
+            assert said == 503
+    finally:
+        assert server.stop() == 0
+
+
 @pytest.mark.slow
 def test_two_workers_of_a_server_are_one_page(bundle_folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     server = ServerProcess(bundle_folder, log, options=("--workers", "2", "--metrics-port", "0"))
     try:
-        port = int(log.read_text().partition("metrics on http://127.0.0.1:")[2].partition("/")[0])
+        port = console_of(log)
         for _ in range(6):  # of a connection each, so that both may be asked
             with RankingClient(server.target) as client:
                 client.rank("u", limit=2, seconds=20)

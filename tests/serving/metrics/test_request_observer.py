@@ -119,7 +119,7 @@ def test_what_changes_without_a_call_is_watched(loaded: LoadedBundle) -> None:
     assert registry.get_sample_value("sluice_user_store_failures_total") == 3
     assert registry.get_sample_value("sluice_item_counters_items") == 4
     assert registry.get_sample_value("sluice_workers") == 1
-    observer.close()
+    observer.stopping()
     assert registry.get_sample_value("sluice_workers") == 0
 
 
