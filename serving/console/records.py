@@ -1,9 +1,15 @@
-"""What the console shows of past days: the output of a command that reads the records, kept for a while."""
+"""What the console shows of past days: the output of a command that reads the records, kept for a while.
+
+The command may wait long for a registry, and ends with this process, however that ends.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -44,11 +50,16 @@ class Records:
 
     def _made(self) -> object:
         try:
-            done = subprocess.run(self._command, capture_output=True, text=True, timeout=MOST_SECONDS)
+            done = subprocess.run((*_with_us(), *self._command), capture_output=True, text=True, timeout=MOST_SECONDS)
             return json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else {
                 "error": _told((done.stderr.strip().splitlines() or ["it printed nothing"])[-1])}
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             return {"error": _told(str(error))}
+
+
+def _with_us() -> tuple[str, ...]:
+    """What a command is run by so that it ends with the thread that waits for it."""
+    return (sys.executable, "-m", "serving.balancer.ends_with_parent", str(os.getpid()), str(int(signal.SIGTERM)))
 
 
 def _told(why: str) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import pytest
 
 from serving.console.records import NONE, Records
 
@@ -38,6 +43,22 @@ def test_nobody_waits_while_they_are_made(tmp_path: Path) -> None:
             assert threads.submit(records.read).result(30) == NONE
             told.write(json.dumps({"sections": [1]}))
         assert first.result(30) == {"sections": [1]}
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGKILL])
+def test_a_command_ends_with_who_has_started_it(told: signal.Signals, tmp_path: Path) -> None:
+    """However that ends: the command holds a pipe open as long as it lives."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = (sys.executable, "-c", f"import time; held = open({str(pipe)!r}, 'w'); held.write('x'); held.flush(); "
+                                     "time.sleep(60)")
+    reading = f"from serving.console.records import Records; Records({command!r}).read()"
+    with subprocess.Popen((sys.executable, "-c", reading)) as reader, pipe.open("rb", buffering=0) as held:
+        assert held.read(1) == b"x"
+        reader.send_signal(told)
+        assert reader.wait() == -told
+        assert select.select([held], [], [], 30)[0], "the command lives on"
+        assert held.read() == b""
 
 
 def test_a_password_is_not_shown() -> None:
