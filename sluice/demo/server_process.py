@@ -13,12 +13,15 @@ from pathlib import Path
 from contracts.errors import SluiceError
 
 START_SECONDS = 180.0
+SETTINGS = frozenset({"SLUICE_TLS_CERTIFICATE", "SLUICE_TLS_KEY", "SLUICE_TLS_CLIENT_CA", "SLUICE_ACCESS",
+                      "SLUICE_USER_STORE", "SLUICE_EVENT_STREAM"})  # of a server
 
 
 class ServerProcess:
-    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`. One
-    that `ends_with_us` ends with the thread that has started it, even where this process is killed. Without `wait` it
-    is waited for when its target is first asked for.
+    """Serves `bundle` on a free port of the loopback; `log` keeps what it prints, `options` go to `sluice serve`, and
+    say all that it is told: what the environment tells servers is meant for another one, such as this process. One that
+    `ends_with_us` ends with the thread that has started it, even where this process is killed. Without `wait` it is
+    waited for when its target is first asked for.
 
     Raises SluiceError with the log's last line when the server ends or stays silent for three minutes.
     """
@@ -31,7 +34,8 @@ class ServerProcess:
         module = ("sluice.demo.ends_with_parent", str(os.getpid())) if ends_with_us else ("sluice.cli",)
         with log.open("w") as sink:
             command = [sys.executable, "-m", *module, "serve", str(bundle), "--port", str(port), *options]
-            self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True)
+            self.process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True,
+                                            env={key: os.environ[key] for key in os.environ.keys() - SETTINGS})
         if wait:
             self.target = self._wait()
 
