@@ -127,7 +127,7 @@ ROOMS = {
     "serving.users": "embedded_store events redis_store request",
     "serving.vector_search": "",
     "serving.why_not": "bundle request stages",
-    "serving.workers": "access balancer server",
+    "serving.workers": "access balancer server start",
     "sluice": "commands report",
     "sluice.airflow_demo": "demo forked release report run",
     "sluice.commands": "demo engines fresh_demo init out_folder release report run table_samples",

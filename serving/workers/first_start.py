@@ -13,11 +13,11 @@ Without a bundle that was served last there is nothing to fall back on, and the 
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
 from contracts.errors import BundleError, ReplacedError
+from serving.start.told_to_stop import ToldToStop
 from serving.workers.bundle_cache import ServedBundle
 from serving.workers.bundle_search import BundleSearch, sentence
 from serving.workers.generation import Generation
@@ -28,7 +28,7 @@ STARTS = 3
 log = logging.getLogger("sluice.serving")
 
 
-def first_bundle(search: BundleSearch, last: ServedBundle | None, stop: threading.Event) -> ServedBundle | None:
+def first_bundle(search: BundleSearch, last: ServedBundle | None, stop: ToldToStop) -> ServedBundle | None:
     """None when it is told to stop meanwhile. Raises BundleError where there is nothing to serve."""
     search.begin()
     end = time.monotonic() + PATIENCE_SECONDS
@@ -58,7 +58,7 @@ def first_bundle(search: BundleSearch, last: ServedBundle | None, stop: threadin
 
 def first_generation(
     first: ServedBundle, last: ServedBundle | None, begin: Callable[[ServedBundle], Generation],
-    refuse: Callable[[str], None], stop: threading.Event,
+    refuse: Callable[[str], None], stop: ToldToStop,
 ) -> Generation | None:
     """One that serves, of `first` or else of the bundle served last; None when it is told to stop meanwhile. Raises
     BundleError where neither can be served."""
@@ -85,7 +85,7 @@ def first_generation(
     raise BundleError(why)
 
 
-def _begun(generation: Generation, stop: threading.Event) -> str:
+def _begun(generation: Generation, stop: ToldToStop) -> str:
     """Why it cannot be served, or "" once it is, or is no longer wanted."""
     while not generation.serving:
         if stop.wait(TICK_SECONDS):

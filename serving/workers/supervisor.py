@@ -23,6 +23,7 @@ from serving.access.doors import NO_DOORS, Doors
 from serving.balancer.balancer import Balancer
 from serving.balancer.configuration import BalancerPlan
 from serving.server.port_takeover import reserved
+from serving.start.told_to_stop import ToldToStop
 from serving.workers.bundle_cache import BundleCache, ServedBundle
 from serving.workers.bundle_search import BundleSearch, BundleSource, sentence
 from serving.workers.first_start import first_bundle, first_generation
@@ -72,7 +73,7 @@ class Supervisor:
 
     def __init__(self, source: BundleSource, settings: SupervisorSettings, cache: BundleCache | None = None) -> None:
         self._search, self._settings, self._cache = BundleSearch(source), settings, cache
-        self._stop = threading.Event()
+        self._stop = ToldToStop()
         self._port, self._listeners, self._forks = 0, Listeners(), WorkerForks()
         self._balancer: Balancer | None = None
         self._current: Generation | None = None

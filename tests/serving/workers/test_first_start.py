@@ -11,6 +11,7 @@ import pytest
 
 from contracts.errors import BundleError, ReplacedError
 from serving.server.port_takeover import reserved
+from serving.start.told_to_stop import ToldToStop
 from serving.workers import first_start
 from serving.workers.bundle_cache import ServedBundle
 from serving.workers.bundle_search import BundleSearch
@@ -29,7 +30,7 @@ def shelf() -> Shelf:
 
 
 def asked(shelf: Shelf, last: ServedBundle | None = None) -> ServedBundle | None:
-    return first_bundle(BundleSearch(shelf), last, threading.Event())
+    return first_bundle(BundleSearch(shelf), last, ToldToStop())
 
 
 def test_what_is_named_is_served_whatever_was_served_last(shelf: Shelf) -> None:
@@ -74,7 +75,7 @@ def test_a_slow_source_is_not_waited_for_and_its_bundle_comes_later(
     monkeypatch.setattr(first_start, "PATIENCE_SECONDS", 0.2)
     shelf.open.clear()
     search = BundleSearch(shelf)
-    assert first_bundle(search, LAST, threading.Event()) == LAST
+    assert first_bundle(search, LAST, ToldToStop()) == LAST
     assert search.take() is None
     shelf.open.set()
     end = time.monotonic() + 20
@@ -86,7 +87,7 @@ def test_a_slow_source_is_not_waited_for_and_its_bundle_comes_later(
 
 def test_it_stops_while_it_waits_for_a_source(shelf: Shelf) -> None:
     shelf.open.clear()
-    stop = threading.Event()
+    stop = ToldToStop()
     threading.Timer(0.2, stop.set).start()
     assert first_bundle(BundleSearch(shelf), None, stop) is None
     shelf.open.set()
@@ -108,7 +109,7 @@ def test_a_bundle_that_cannot_be_loaded_is_refused_for_the_last_one(tmp_path: Pa
                  (("shop-2", tmp_path), ("shop-0", bundle_folder)))
     begun, refused = list[str](), list[str]()
     with reserved("127.0.0.1", 0) as port:
-        serving = first_generation(bad, good, begin(port, begun), refused.append, threading.Event())
+        serving = first_generation(bad, good, begin(port, begun), refused.append, ToldToStop())
         assert serving is not None
         assert (serving.serving, serving.folder) == (True, bundle_folder)
         assert (begun, refused) == (["shop-2", "shop-0"], ["shop-2"])
@@ -116,13 +117,13 @@ def test_a_bundle_that_cannot_be_loaded_is_refused_for_the_last_one(tmp_path: Pa
         for last in (None, bad):
             begun.clear()
             with pytest.raises(BundleError, match="is no bundle"):
-                first_generation(bad, last, begin(port, begun), refused.append, threading.Event())
+                first_generation(bad, last, begin(port, begun), refused.append, ToldToStop())
             assert begun == ["shop-2"]
 
 
 def test_a_worker_that_dies_while_it_loads_is_begun_again(bundle_folder: Path) -> None:
     """As often as it may; one that is no longer wanted is ended."""
-    bundle, begun, stop = ServedBundle(version="shop-1", folder=bundle_folder), list[str](), threading.Event()
+    bundle, begun, stop = ServedBundle(version="shop-1", folder=bundle_folder), list[str](), ToldToStop()
     with reserved("127.0.0.1", 0) as port:
         make = begin(port, begun)
 
