@@ -17,7 +17,7 @@ from contracts.logs import trace_id
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.item_counters.counter_state import CounterState
 from serving.metrics.call_log import CallLog, call_log_of_process
-from serving.metrics.metrics_folder import is_on
+from serving.metrics.metrics_folder import VARIABLE, is_on
 from serving.request.query import PageAnswer, RankAnswer, slates_of
 from serving.response_log.response_log import ResponseLog
 from serving.users.circuit_breaker import StoreState
@@ -73,44 +73,45 @@ class RequestObserver:
         """Once per call, whatever came of it. What fails here costs its own figure, not the call nor the others."""
         metrics, traces, calls, sample = self.metrics, self.traces, self.calls, self.sample
         if metrics is not None:
-            self._kept("metrics", partial(metrics.ended, call.method, call.status, call.seconds, call.answer))
-        trace = None if traces is None else self._kept("traces", partial(traces.ended, *call))
+            self.kept("metrics of a call", partial(metrics.ended, call.method, call.status, call.seconds, call.answer))
+        trace = None if traces is None else self.kept("traces of a call", partial(traces.ended, *call))
         if calls is not None:
             known = trace or trace_of(call.caller)
-            self._kept("calls", partial(calls.ended, call.method, call.status, call.seconds, call.request_id, known))
+            line = partial(calls.ended, call.method, call.status, call.seconds, call.request_id, known)
+            self.kept("the line of a call", line)
         if sample is not None and call.answer is not None:
             for slate in slates_of(call.answer):
-                self._kept("sample", partial(sample.tell, slate))
+                self.kept("the sample of a call", partial(sample.tell, slate))
 
-    def _kept(self, what: str, tell: Callable[[], Told]) -> Told | None:
+    def kept(self, what: str, tell: Callable[[], Told]) -> Told | None:
         """What it returns. The first that one of them raises is told of: there may be hundreds a second."""
         try:
             return tell()
         except Exception as error:
             if what not in self._failed:
                 self._failed.add(what)
-                log.error("%s of a call could not be kept; others of these are not told of", what, exc_info=error)
+                log.error("%s could not be kept; others of these are not told of", what, exc_info=error)
             return None
 
     def recorded(self, kinds: Sequence[str]) -> None:
         """Of events that are new, once they are on the disk."""
         if self.metrics is not None:
-            self._kept("metrics of events", partial(self.metrics.freshness.recorded, kinds))
+            self.kept("metrics of events", partial(self.metrics.freshness.recorded, kinds))
 
     def was_late(self) -> None:
         """Of a commit of events that took longer than their known time allows."""
         if self.metrics is not None:
-            self._kept("metrics of events", self.metrics.freshness.was_late)
+            self.kept("metrics of events", self.metrics.freshness.was_late)
 
     def refused_events(self, by: str, events: int) -> None:
         """By a "call", or the "stream"."""
         if self.metrics is not None:
-            self._kept("metrics of events", partial(self.metrics.freshness.refused, by, events))
+            self.kept("metrics of events", partial(self.metrics.freshness.refused, by, events))
 
     def stopping(self) -> None:
         """From now on nobody is to send this process a call; those under way are told of on."""
         if self.metrics is not None:
-            self._kept("metrics of the stop", self.metrics.stopped)
+            self.kept("metrics of the stop", self.metrics.stopped)
 
     def close(self) -> None:
         """No call is told of any more."""
@@ -145,9 +146,16 @@ def _metrics() -> ServingMetrics | None:
         return None
     from prometheus_client import CollectorRegistry  # not before: it looks at the environment once
 
+    from serving.metrics.held_figures import hold_figures
     from serving.metrics.serving_metrics import ServingMetrics
 
-    return ServingMetrics(CollectorRegistry())
+    hold_figures()
+    try:
+        return ServingMetrics(CollectorRegistry())
+    except OSError as error:
+        log.error("this process answers without being counted, and /readyz does not know of it: there is no room for "
+                  "its figures in %s (%s)", os.environ[VARIABLE], error.strerror)
+        return None
 
 
 def _traces(version: str) -> RequestTraces | None:
@@ -187,17 +195,20 @@ async def watch(observer: RequestObserver, watched: Watched) -> None:
     metrics = observer.metrics
     if metrics is None:
         return
-    manifest = watched.manifest
-    metrics.serving(manifest.version, manifest.created.timestamp())
-    metrics.freshness.serving(manifest)
-    if observer.sample is not None:
-        metrics.drift.reference(observer.sample.reference.calibration)
+    observer.kept("metrics of the bundle", partial(_serving, metrics, watched.manifest, observer.sample))
     with contextlib.suppress(asyncio.CancelledError):
         for number in itertools.count():
-            _look(metrics, watched)
+            observer.kept("metrics of what waits", partial(_look, metrics, watched))
             if observer.sample is not None and number % DRIFT_EVERY == 0:
                 await _tell_drift(metrics, observer.sample)
             await asyncio.sleep(WATCH_SECONDS)
+
+
+def _serving(metrics: ServingMetrics, manifest: Manifest, sample: RunningSample | None) -> None:
+    metrics.serving(manifest.version, manifest.created.timestamp())
+    metrics.freshness.serving(manifest)
+    if sample is not None:
+        metrics.drift.reference(sample.reference.calibration)
 
 
 async def _tell_drift(metrics: ServingMetrics, sample: RunningSample) -> None:

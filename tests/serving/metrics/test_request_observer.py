@@ -139,6 +139,29 @@ def test_figures_of_events_that_fail_cost_nobody_else(
     assert [message[:17] for message in caplog.messages] == ["metrics of events"]
 
 
+def test_a_bundles_figures_that_fail_leave_what_is_watched(
+    loaded: LoadedBundle, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*told: object) -> None:
+        raise OSError("no room for figures")
+
+    async def a_moment() -> None:
+        task = asyncio.create_task(watch(RequestObserver(ServingMetrics(registry)), Watched(loaded.manifest, queue)))
+        await asyncio.wait_for(looked.wait(), 20)
+        task.cancel()
+        await task
+
+    def queue() -> tuple[int, float]:
+        looked.set()
+        return 2, 0.5
+
+    monkeypatch.setattr(FreshnessMetrics, "serving", fail)
+    registry, looked = CollectorRegistry(), asyncio.Event()
+    asyncio.run(a_moment())
+    assert registry.get_sample_value("sluice_queue_requests") == 2
+    assert "metrics of the bundle" in caplog.text
+
+
 def test_a_sample_that_fails_leaves_the_other_figures(
     loaded: LoadedBundle, caplog: pytest.LogCaptureFixture
 ) -> None:
