@@ -40,6 +40,7 @@ CREATE INDEX IF NOT EXISTS shown_to_user ON events (user) WHERE identity IS NOT 
 CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CLICK)};
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS columns (name TEXT PRIMARY KEY, type TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS request_ids (name TEXT PRIMARY KEY);
 """
 MOST_CLICKS = 16  # of one link within a label window: the one known first counts
 
@@ -133,6 +134,9 @@ class EventStore:
             self._set_once("mark", secrets.randbits(63))
             self.connection.executemany(
                 KNOWN_COLUMN, [(name, features.column_type(name)) for name in features.readable])
+            self.connection.execute(
+                "INSERT INTO request_ids SELECT ?1 WHERE ?1 IS NOT NULL ON CONFLICT DO NOTHING",
+                [features.log.request_id])
 
     @property
     def since(self) -> int:
@@ -148,6 +152,11 @@ class EventStore:
     def columns(self) -> dict[str, ColumnType]:
         """Of the log, that bundles of this folder have read: the one that is served, or one before or after it."""
         return dict(self.connection.execute("SELECT name, type FROM columns").fetchall())
+
+    @property
+    def request_ids(self) -> list[str]:
+        """The names that `log.request_id` has had in bundles of this folder."""
+        return [name for (name,) in self.connection.execute("SELECT name FROM request_ids ORDER BY rowid")]
 
     @property
     def newest(self) -> int:

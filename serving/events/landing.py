@@ -71,12 +71,12 @@ def land(
     """Lands what is recorded and not landed; returns how many events. Nothing where another process is at it, or has
     been so in the `pause` seconds before `now`: each worker of a host would make files of its own of the same half
     minute."""
-    done, features = 0, features.also(store.columns)
+    done, before, features = 0, _request_ids_before(store, features), features.also(store.columns)
     with alone(folder) as mine:
         if not mine or 0 <= now - store.fact(LANDED_AT) < pause * SECOND:
             return 0
         while store.fact(LANDED) < store.newest:
-            done += _land_some(store, features, folder, _next(store, features, folder, rows, size))
+            done += _land_some(store, features, before, folder, _next(store, features, folder, rows, size))
         if done:
             with transaction(store.connection):
                 store.set_fact(LANDED_AT, now)
@@ -107,7 +107,9 @@ def _shift(features: EventFeatures, folder: Path, first: int, last: int) -> int:
     return max(taken) - first
 
 
-def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: tuple[int, int]) -> int:
+def _land_some(
+    store: EventStore, features: EventFeatures, before: Sequence[str], folder: Path, turn: tuple[int, int]
+) -> int:
     first, last = (number + store.fact(SHIFT) for number in turn)
     rows_ = store.connection.execute(RANGE, turn)
     found = [Landed(*row)._replace(columns=json.loads(row[-1])) for row in rows_]
@@ -116,7 +118,7 @@ def _land_some(store: EventStore, features: EventFeatures, folder: Path, turn: t
         if of_kind:
             path = folder / folder_of(kind, features) / landed_name(first + 1, last)
             with durable(path) as draft:
-                pq.write_table(_table(of_kind, kind, features), draft)
+                pq.write_table(_table(of_kind, kind, features, before), draft)
     with transaction(store.connection):
         store.set_fact(LANDED, turn[1])
     return len(found)
@@ -129,19 +131,28 @@ def folder_of(kind: Kind, features: EventFeatures) -> str:
     return landed_folder((features.log if kind is Kind.IMPRESSION else features.clicks).path)
 
 
-def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures) -> pa.Table:
+def _request_ids_before(store: EventStore, features: EventFeatures) -> list[str]:
+    """Names of the request's id in bundles before, which are no other part of the log now."""
+    log = features.log
+    now = {*features.readable, log.user_id, log.item_id, log.request_id, log.position, log.bid}
+    return [name for name in store.request_ids if name not in now]
+
+
+def _table(events: Sequence[Landed], kind: Kind, features: EventFeatures, before: Sequence[str]) -> pa.Table:
     at, known = features.times(kind is Kind.CLICK)
     columns = {"event_id": pa.array([event.id for event in events], pa.string())}
     for name, type_ in _types(kind, features).items():
-        columns[name] = _column(name, [_value(event, name, features) for event in events], type_)
+        columns[name] = _column(name, [_value(event, name, features, before) for event in events], type_)
     columns[str(at)] = pa.array([event.at for event in events], pa.int64()).cast(INSTANT)
     columns[str(known)] = pa.array([event.known for event in events], pa.int64()).cast(INSTANT)
     return pa.table(columns)
 
 
-def _value(event: Landed, name: str, features: EventFeatures) -> Any:
-    """A bundle before may have had other names for user and item."""
+def _value(event: Landed, name: str, features: EventFeatures, before: Sequence[str]) -> Any:
+    """A bundle before may have had other names for user, item and the request's id."""
     value, roles = event.columns.get(name), {features.log.user_id: event.user, features.log.item_id: event.item}
+    if value is None and name == features.log.request_id:
+        value = next((event.columns[old] for old in before if event.columns.get(old) is not None), None)
     return (roles.get(name) or None) if value is None else value
 
 

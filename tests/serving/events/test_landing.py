@@ -171,3 +171,21 @@ def test_user_and_item_are_landed_by_the_names_that_this_bundle_has_for_them(
 def test_folders_are_called_as_the_paths_of_their_tables() -> None:
     features = FEATURES.model_copy(update={"log": FEATURES.log.model_copy(update={"path": "/mnt/logs/seen"})})
     assert [folder_of(kind, features) for kind in Kind] == ["seen", "clicked", "conversions"]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_request_is_landed_under_the_name_that_it_has_now(store: EventStore, tmp_path: Path, own: bool) -> None:
+    """Not where the log has a column of its own by the name of before."""
+    on = ("call", "iid")
+    renamed = FEATURES.model_copy(update={
+        "log": FEATURES.log.model_copy(update={"request_id": "call", "key": on}),
+        "clicks": FEATURES.clicks.model_copy(update={"on": on}),
+        "columns": {**FEATURES.columns, "request": "text"} if own else FEATURES.columns})
+    told = shown_event("c", START)
+    columns = {name: value for name, value in told.columns.items() if name != "request"}
+    later = EventStore(store.path.parent, renamed, SetClock())
+    later.record([[replace(told, columns={**columns, "call": "c"})]])
+    land(later, renamed, tmp_path / "log")
+    a, b = (None, None) if own else ("a", "b")
+    assert [row["call"] for row in rows(tmp_path / "log" / "shown")] == [a, b, "c"]
+    assert [row["call"] for row in rows(tmp_path / "log" / "clicked")] == [a]
