@@ -2,13 +2,18 @@
 
 They lie in Parquet under the path of a table of any format, and hold the columns that a server knows: a derived column
 such as the event's time, not always what it is derived from. What is landed is what requests were answered by, so that
-it wins; where it is null, or not landed, the expression counts.
+it wins; where it is null, or not landed, the expression counts. A column that later files hold as another type is
+read as the newest have it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -42,6 +47,32 @@ def is_landed(source: Source, path: str, what: str) -> bool:
 def as_landed(source: Source) -> Source:
     """The same table in Parquet, whose files carry their columns; later ones may hold more of them."""
     return source.model_copy(update={"format": "parquet", "options": {"mergeSchema": "true"}, "schema_ddl": None})
+
+
+def groups(path: str) -> list[list[str]]:
+    """The files, oldest first, in groups of which none holds one column as two types: what one configuration read as
+    text, and a later one as numbers."""
+    folder = Path(path.removeprefix("file://"))
+    files = [file for file in folder.rglob("*.parquet") if not is_hidden(file.relative_to(folder))]
+    files.sort(key=lambda file: file.name)
+    types = [{field.name: field.type for field in pq.read_schema(file)} for file in files]
+    names = sorted({name for one in types for name in one})
+    several = [name for name in names if len({one[name] for one in types if name in one}) > 1]
+    found = dict[tuple[pa.DataType | None, ...], list[str]]()
+    for file, one in zip(files, types, strict=True):
+        found.setdefault(tuple(map(one.get, several)), []).append(str(file))
+    return sorted(found.values(), key=lambda group: Path(group[-1]).name)
+
+
+def joined(frames: Sequence[DataFrame]) -> DataFrame:
+    """Of such groups, each column as the last one that has it: what has no such value is null."""
+    kinds = {name: kind for frame in frames for name, kind in frame.dtypes}
+
+    def told(frame: DataFrame) -> DataFrame:
+        return frame.select(*[F.col(f"`{name}`").try_cast(kinds[name]).alias(name) if kind != kinds[name]
+                              else F.col(f"`{name}`") for name, kind in frame.dtypes])
+
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), map(told, frames))
 
 
 def derive(frame: DataFrame, source: Source, what: str) -> DataFrame:

@@ -45,7 +45,7 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
     source = landed.as_landed(source) if is_landed else source
     with explained(what, path):
         embedded_text = _is_text(source) and is_embedded(spark)
-        load = _staged if embedded_text else _reached
+        load = _staged if embedded_text else _landed if is_landed else _reached
         frame = load(spark, source, path, held, what)
         _check_names(frame.columns, f"{what} ({path})")
         corrupt = F.col(CORRUPT) if CORRUPT in frame.columns else F.lit(None).cast("string")
@@ -109,6 +109,11 @@ def _fetched(address: str, folder: Path, what: str) -> str:
     return str(copy)
 
 
+def _landed(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
+    groups = landed.groups(path)
+    return landed.joined([_load(spark, source, path if len(groups) == 1 else files, what) for files in groups])
+
+
 def _reached(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
     """In place; from a copy where an Apache Spark of this machine alone has no reader of the address, or where files of
     this machine hold types that an engine does not read."""
@@ -128,7 +133,7 @@ def _reached(spark: SparkSession, source: Source, path: str, held: ExitStack, wh
     return _load(spark, source, _fetched(path, folder / "fetched", what), what)
 
 
-def _load(spark: SparkSession, source: Source, path: str, what: str) -> DataFrame:
+def _load(spark: SparkSession, source: Source, path: str | list[str], what: str) -> DataFrame:
     text = _is_text(source)
     options = {**(_TEXT_OPTIONS if text else {}), **source.options}
 
@@ -141,7 +146,7 @@ def _load(spark: SparkSession, source: Source, path: str, what: str) -> DataFram
     if schema is None:
         frame = reader().load(path)
         if not frame.columns:  # the embedded engine reads nothing where there is nothing
-            raise nothing_to_read(what, path)
+            raise nothing_to_read(what, str(path))
         return frame
     if text and CORRUPT not in schema.names:
         schema = schema.add(CORRUPT, StringType())

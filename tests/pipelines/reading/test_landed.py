@@ -51,6 +51,19 @@ def test_what_is_landed_as_null_is_derived_and_files_may_differ_in_columns(spark
     assert [row["band"] for row in read(spark, CSV, tmp_path / "log")] == [3, 3, 7]
 
 
+def test_a_column_of_two_types_is_read_as_the_newest_files_have_it(spark: SparkSession, tmp_path: Path) -> None:
+    """What an earlier configuration read as text, and a later one as numbers."""
+    landed(tmp_path / "log", 1, age=["34"], size=pa.array([1], pa.int64()))
+    landed(tmp_path / "log", 2, age=["old"], size=pa.array([2], pa.int64()))
+    landed(tmp_path / "log", 3, age=pa.array([35.5]), size=pa.array([2.5]), place=["Top"])
+    landed(tmp_path / "log", 4, size=pa.array([3.5]))
+    rows = read(spark, CSV, tmp_path / "log")
+    assert [row["id"] for row in rows] == ["e1", "e2", "e3", "e4"]
+    assert [row["age"] for row in rows] == [34.0, None, 35.5, None]
+    assert [row["size"] for row in rows] == [1.0, 2.0, 2.5, 3.5]
+    assert [row["place"] for row in rows] == [None, None, "Top", None]
+
+
 def test_a_table_of_ones_own_beside_landed_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     landed(tmp_path / "log.csv", 1)
     (tmp_path / "log.csv" / "part.csv").write_text("id,stamp,place,age\n")
