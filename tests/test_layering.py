@@ -106,6 +106,7 @@ ROOMS = {
     "serving.bundle": "histories vector_search",
     "serving.catalogue": "access batches bundle changing_index embedded_store histories item_counters request",
     "serving.changing_index": "bundle",
+    "serving.channels": "bundle request",
     "serving.console": "access batches gateway metrics server",
     "serving.counter_snapshots": "bundle events item_counters",
     "serving.embedded_store": "",
@@ -122,7 +123,7 @@ ROOMS = {
     "serving.server":
         "access admission batches bundle catalogue counter_snapshots events item_counters metrics request "
         "response_log stages start users why_not",
-    "serving.stages": "bundle request rules",
+    "serving.stages": "bundle channels request rules",
     "serving.start": "bundle request stages",
     "serving.users": "embedded_store events redis_store request",
     "serving.vector_search": "",

@@ -18,19 +18,17 @@ raises; popularity fills its quota, and `dropped` says so.
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from contracts.config.stages import Retrieve
-from serving.bundle.channel import Channel
 from serving.bundle.item_index import search, with_bid_weight
 from serving.bundle.item_set import ItemSet
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.bundle.vector_rows import VectorRows
+from serving.channels.further_channels import FurtherChannels
+from serving.channels.open_items import OpenItems, distinct
 from serving.request.candidates import CHANNELS, Candidates
 from serving.request.deadline import Deadline
 from serving.request.given_items import GivenItems, ItemDescriber
@@ -42,7 +40,6 @@ from serving.rules.rules import Rules
 CODES = {name: place for place, name in enumerate(CHANNELS)}
 NO_VECTOR = np.empty(0, dtype=np.float32)
 NO_ROWS, NO_DEADLINE = np.empty(0, dtype=np.int64), Deadline(None)
-log = logging.getLogger("sluice.serving")
 
 
 class Retrieved(NamedTuple):
@@ -56,51 +53,6 @@ class Retrieved(NamedTuple):
     aside: float = 0.0
 
 
-def distinct(rows: np.ndarray) -> np.ndarray:
-    """Without repetitions, in the order of first appearance."""
-    first = np.unique(rows, return_index=True)[1]
-    first.sort()
-    return rows[first]
-
-
-class OpenItems:
-    """Items that may still come: those admitted, less those that were seen or have come. Flags `closed` bool [I] come
-    from a `pool` of such that are all False and go back as they came, so that nobody clears a million of them for a
-    thousand candidates."""
-
-    def __init__(self, pool: list[np.ndarray], items: int, allowed: ItemSet | None, seen: np.ndarray) -> None:
-        try:
-            self._closed = pool.pop()  # each thread takes one
-        except IndexError:
-            self._closed = np.zeros(items, dtype=bool)
-        self._pool, self.allowed, self._taken = pool, allowed, [seen]
-        self._closed[seen] = True
-
-    def __enter__(self) -> OpenItems:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for rows in self._taken:
-            self._closed[rows] = False
-        self._pool.append(self._closed)
-
-    def has(self, rows: np.ndarray) -> np.ndarray:
-        """bool [len(rows)]."""
-        open_ = ~self._closed[rows]
-        return open_ if self.allowed is None else open_ & self.allowed.contains(rows)
-
-    def take(self, rows: np.ndarray, quota: int) -> np.ndarray:
-        """The first `quota` of the distinct `rows` that are open; they are closed for the channels that follow."""
-        return self.close(rows[self.has(rows)][:quota])
-
-    def close(self, rows: np.ndarray) -> np.ndarray:
-        """Distinct `rows` that are open, as they are taken."""
-        taken = rows.astype(np.int64)
-        self._closed[taken] = True
-        self._taken.append(taken)
-        return taken
-
-
 def _joined(channels: dict[str, np.ndarray]) -> Candidates:
     """Item rows per channel, in the order of preference."""
     joined, end = np.concatenate(list(channels.values())), 0
@@ -109,41 +61,6 @@ def _joined(channels: dict[str, np.ndarray]) -> Candidates:
         begin, end = end, end + len(rows)
         channel[begin:end] = CODES[name]
     return Candidates(joined, channel)
-
-
-class _FurtherChannels:
-    """Those of `retrieve.channels`, for one request."""
-
-    def __init__(
-        self, channels: Sequence[Channel], settings: Retrieve, clock: StageClock, deadline: Deadline
-    ) -> None:
-        self._channels, self._settings, self._clock, self._deadline = channels, settings, clock, deadline
-        self.dropped: list[str] = []
-        self.seconds = 0.0
-
-    def take(
-        self, items: OpenItems, requester: Requester, closed: int, allowed: ItemSet | None, by_value: bool
-    ) -> dict[str, np.ndarray]:
-        """New item rows per channel that had time; `closed` items at most are not open."""
-        found, recent = {}, requester.recent
-        for channel in self._channels:
-            quota, begun = self._settings.channels[channel.name].quota or 0, time.perf_counter()
-            if not quota or (channel.reads_history and not len(recent)):
-                continue
-            if not self._clock.fits(channel.name, 0.0, self._deadline):
-                self.dropped.append(f"no time for channel {channel.name}")
-                continue
-            try:
-                best = channel.best(recent, quota + closed, allowed, by_value, requester.events)
-            except Exception as error:
-                log.error("channel %s failed and is left out", channel.name, exc_info=error)
-                self.dropped.append(f"channel {channel.name} failed: {type(error).__name__}")
-                continue
-            found[channel.name] = items.take(best, quota)
-            closed += len(found[channel.name])
-            self._clock.tell(channel.name, time.perf_counter() - begun)
-            self.seconds += time.perf_counter() - begun
-        return found
 
 
 class RetrievalStage:
@@ -169,7 +86,7 @@ class RetrievalStage:
         if query.candidates is not None:
             listed = self._listed(query, query.candidates, allowed)
             return listed._replace(candidates=self.with_tower_score(listed.candidates, user_vector))
-        further = _FurtherChannels(self._bundle.channels, self._settings, self._clock, deadline)
+        further = FurtherChannels(self._bundle.channels, self._settings, self._clock, deadline)
         channels = self._channels(query, requester, user_vector, allowed, by_value, further)
         found = self._with_pinned(_joined(channels), query, allowed)
         return Retrieved(self.with_tower_score(found, user_vector), [], self._offered,
@@ -206,7 +123,7 @@ class RetrievalStage:
 
     def _channels(
         self, query: RankQuery, requester: Requester, user_vector: np.ndarray, allowed: ItemSet | None, by_value: bool,
-        further: _FurtherChannels,
+        further: FurtherChannels,
     ) -> dict[str, np.ndarray]:
         """New item rows per channel."""
         settings, recent, seen = self._settings, requester.recent, self._seen(query, requester)

@@ -14,7 +14,7 @@ from serving.request.candidates import CHANNELS
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
 from serving.request.request_features import Requester, RequestFeatures, block
-from serving.stages.retrieval import RetrievalStage, Retrieved, distinct
+from serving.stages.retrieval import RetrievalStage, Retrieved
 
 
 def with_quotas(bundle: LoadedBundle, **quotas: int | bool | str | dict[str, dict[str, int]]) -> LoadedBundle:
@@ -35,10 +35,6 @@ def retrieve(
 def rows_of(found: Retrieved, channel: str) -> list[int]:
     candidates = found.candidates
     return candidates.rows[candidates.channels == CHANNELS.index(channel)].tolist()
-
-
-def test_distinct_keeps_the_first() -> None:
-    assert distinct(np.array([3, 1, 3, 2, 1])).tolist() == [3, 1, 2]
 
 
 @pytest.mark.parametrize("by_value", [True, False])
