@@ -42,7 +42,7 @@ def second_price(
     above 0, nothing is sold; ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
     revenue = expected_revenue(bids, probabilities)
     ranked = best_first(revenue, rows, slots + 1)
-    if not _may_win(revenue[ranked], bids[ranked], reserve).all():
+    if len(ranked) < min(slots + 1, len(rows)) or not _may_win(revenue[ranked], bids[ranked], reserve).all():
         eligible = _may_win(revenue, bids, reserve).nonzero()[0]
         ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
     to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]

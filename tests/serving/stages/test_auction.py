@@ -56,6 +56,12 @@ def test_nobody_reaches_the_reserve() -> None:
     assert second_price(np.array([0.2]), np.array([0.1]), np.array([0]), 5, 50.0).order.tolist() == []
 
 
+def test_a_probability_that_is_no_number_costs_its_own_item_alone() -> None:
+    slate = second_price(np.ones(6), np.array([0.1, np.nan, 0.3, 0.2, np.nan, 0.4]), np.arange(6), slots=2, reserve=0.0)
+    assert slate.order.tolist() == [5, 2]
+    assert slate.to_beat == pytest.approx([300.0, 200.0])
+
+
 def test_ties_go_to_the_smaller_item_row() -> None:
     slate = second_price(np.ones(3), np.full(3, 0.1), np.array([9, 4, 6]), slots=2, reserve=0.0)
     assert slate.order.tolist() == [1, 2]
