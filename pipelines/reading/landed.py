@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from contracts.config.log import Source
@@ -23,6 +23,7 @@ from contracts.table_files import is_hidden, is_landed_name
 from pipelines.engine.expressions import with_expression
 
 _DERIVED = "_derived"
+_FRACTIONS, _WHOLE = ("float", "double"), ("tinyint", "smallint", "int", "bigint")
 
 
 def is_landed(source: Source, path: str, what: str) -> bool:
@@ -49,13 +50,13 @@ def as_landed(source: Source) -> Source:
     return source.model_copy(update={"format": "parquet", "options": {"mergeSchema": "true"}, "schema_ddl": None})
 
 
-def groups(path: str) -> list[list[str]]:
+def groups(path: str, what: str) -> list[list[str]]:
     """The files, oldest first, in groups of which none holds one column as two types: what one configuration read as
-    text, and a later one as numbers."""
+    text, and a later one as numbers. Raises DataError where one is damaged."""
     folder = Path(path.removeprefix("file://"))
     files = [file for file in folder.rglob("*.parquet") if not is_hidden(file.relative_to(folder))]
     files.sort(key=lambda file: file.name)
-    types = [{field.name: field.type for field in pq.read_schema(file)} for file in files]
+    types = [_types(file, what) for file in files]
     names = sorted({name for one in types for name in one})
     several = [name for name in names if len({one[name] for one in types if name in one}) > 1]
     found = dict[tuple[pa.DataType | None, ...], list[str]]()
@@ -64,15 +65,31 @@ def groups(path: str) -> list[list[str]]:
     return sorted(found.values(), key=lambda group: Path(group[-1]).name)
 
 
+def _types(file: Path, what: str) -> dict[str, pa.DataType]:
+    try:
+        return {field.name: field.type for field in pq.read_schema(file)}
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{what}: {file} is damaged or cut short; copy or write this file again") from error
+
+
 def joined(frames: Sequence[DataFrame]) -> DataFrame:
     """Of such groups, each column as the last one that has it: what has no such value is null."""
     kinds = {name: kind for frame in frames for name, kind in frame.dtypes}
 
     def told(frame: DataFrame) -> DataFrame:
-        return frame.select(*[F.col(f"`{name}`").try_cast(kinds[name]).alias(name) if kind != kinds[name]
-                              else F.col(f"`{name}`") for name, kind in frame.dtypes])
+        return frame.select(*[_as(kinds[name], F.col(f"`{name}`"), kind).alias(name) for name, kind in frame.dtypes])
 
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), map(told, frames))
+
+
+def _as(wanted: str, column: Column, kind: str) -> Column:
+    """As a server lands it: a fraction is no whole number, and a list no single value."""
+    if kind == wanted:
+        return column
+    if kind.startswith("array") != wanted.startswith("array"):
+        return F.lit(None).cast(wanted)
+    made = column.try_cast(wanted)
+    return F.when(made == column, made) if kind in _FRACTIONS and wanted in _WHOLE else made
 
 
 def derive(frame: DataFrame, source: Source, what: str) -> DataFrame:

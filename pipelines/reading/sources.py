@@ -110,7 +110,7 @@ def _fetched(address: str, folder: Path, what: str) -> str:
 
 
 def _landed(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
-    groups = landed.groups(path)
+    groups = landed.groups(path, what)
     return landed.joined([_load(spark, source, path if len(groups) == 1 else files, what) for files in groups])
 
 

@@ -27,7 +27,8 @@ class HeldFigures(MmapedDict):
     def _init_value(self, key: str) -> None:
         """The library calls it for a figure that is new, and doubles the file where that is full."""
         if self._used + len(key.encode()) + MOST_BESIDE > self._capacity:
-            os.posix_fallocate(self._f.fileno(), 0, 2 * self._capacity)
+            with open(self._fname, "r+b") as file:  # the library's own handle appends, which not every system takes
+                os.posix_fallocate(file.fileno(), 0, 2 * self._capacity)
         super()._init_value(key)
 
 

@@ -43,6 +43,7 @@ def metrics_folder() -> Iterator[Path]:
 def _place() -> Path:
     """Shared memory where it has room, else where temporary files lie."""
     temporary = Path(tempfile.gettempdir())
+    remove_left(FOLDER, temporary)
     if os.access(SHARED, os.W_OK):
         remove_left(FOLDER, SHARED)
         if _has_room(SHARED):

@@ -140,20 +140,21 @@ def new(folder: Path, writer: str, served: Served) -> Ledger:
 def pages(folder: Path) -> Iterator[Path]:
     """Of all writers of the log in `folder`, the dead ones' included; what another user has put there is none."""
     prefix = _prefix(folder)
-    return (page for place in dict.fromkeys((SHARED, folder)) for page in _own(place, prefix))
+    return (page for place in dict.fromkeys((SHARED, folder)) for page, _ in _own(place, prefix))
 
 
 def abandoned() -> Iterator[Path]:
     """Pages of any log's writers that nobody has begun to write to for a day; they may be in use."""
-    return (path for path in _own(SHARED, _NAME) if time.time() - path.stat().st_mtime > ABANDONED_SECONDS)
+    return (page for page, found in _own(SHARED, _NAME) if time.time() - found.st_mtime > ABANDONED_SECONDS)
 
 
-def _own(place: Path, prefix: str) -> Iterator[Path]:
+def _own(place: Path, prefix: str) -> Iterator[tuple[Path, os.stat_result]]:
+    """As they were found: another process may remove them at any moment."""
     for path in place.glob(f"{prefix}*"):
         with contextlib.suppress(FileNotFoundError):
             found = path.lstat()
             if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
-                yield path
+                yield path, found
 
 
 def _prefix(folder: Path) -> str:

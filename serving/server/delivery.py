@@ -32,6 +32,7 @@ LEAST_BACKOFF = 0.005  # with one of a millisecond gRPC 1.85 lost every other ca
 RECONNECT = (
     ("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.min_reconnect_backoff_ms", 5_000),  # for all its name, how long one try to connect may take
+    ("grpc.dns_min_time_between_resolutions_ms", 1_000),
 )
 
 

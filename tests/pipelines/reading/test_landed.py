@@ -53,15 +53,27 @@ def test_what_is_landed_as_null_is_derived_and_files_may_differ_in_columns(spark
 
 def test_a_column_of_two_types_is_read_as_the_newest_files_have_it(spark: SparkSession, tmp_path: Path) -> None:
     """What an earlier configuration read as text, and a later one as numbers."""
-    landed(tmp_path / "log", 1, age=["34"], size=pa.array([1], pa.int64()))
-    landed(tmp_path / "log", 2, age=["old"], size=pa.array([2], pa.int64()))
-    landed(tmp_path / "log", 3, age=pa.array([35.5]), size=pa.array([2.5]), place=["Top"])
+    landed(tmp_path / "log", 1, age=["34"], size=pa.array([1], pa.int64()), tags=["a"], stars=pa.array([4.0]))
+    landed(tmp_path / "log", 2, age=["old"], size=pa.array([2], pa.int64()), tags=["b"], stars=pa.array([4.5]))
+    landed(tmp_path / "log", 3, age=pa.array([35.5]), size=pa.array([2.5]), place=["Top"], tags=[["c", "d"]],
+           stars=pa.array([5], pa.int64()))
     landed(tmp_path / "log", 4, size=pa.array([3.5]))
     rows = read(spark, CSV.model_copy(update={"derive": {}}), tmp_path / "log")
     assert [row["id"] for row in rows] == ["e1", "e2", "e3", "e4"]
     assert [row["age"] for row in rows] == [34.0, None, 35.5, None]
     assert [row["size"] for row in rows] == [1.0, 2.0, 2.5, 3.5]
     assert [row["place"] for row in rows] == [None, None, "Top", None]
+    assert [row["tags"] for row in rows] == [None, None, ["c", "d"], None]
+    assert [row["stars"] for row in rows] == [4, None, 5, None]
+
+
+def test_a_damaged_one_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    landed(tmp_path / "log", 1)
+    landed(tmp_path / "log", 2)
+    file = tmp_path / "log" / landed_name(2, 2)
+    file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(DataError, match=f"{file} is damaged or cut short; copy or write this file again"):
+        read(spark, CSV, tmp_path / "log")
 
 
 def test_a_table_of_ones_own_beside_landed_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_a_server_that_stops_is_ready_for_nobody(more: tuple[str, ...], bundle_f
             while (said := get(port, "/readyz")[0]) == 200:
                 time.sleep(0.01)
             assert said == 503
+            assert server.process.poll() is None
     finally:
         assert server.stop() == 0
 

@@ -55,8 +55,10 @@ def heir(folder: Path) -> Iterator[Driven]:
 
 
 def no_room(journal: Path) -> None:
-    """For its file."""
-    (draft := published(journal)).with_name(f".{draft.name}").mkdir()
+    """For its file, and nobody can remove what is in its place, old as it is."""
+    draft = published(journal)
+    (draft := draft.with_name(f".{draft.name}")).mkdir()
+    os.utime(draft, (0, 0))
 
 
 def of_other_columns(journal: Path) -> None:
