@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -35,7 +34,7 @@ class FurtherChannels:
         """New item rows per channel that had time; `closed` items at most are not open."""
         found, recent = {}, requester.recent
         for channel in self._channels:
-            quota, begun = self._settings.channels[channel.name].quota or 0, time.perf_counter()
+            quota, begun = self._settings.channels[channel.name].quota or 0, self._clock.now()
             if not quota or (channel.reads_history and not len(recent)):
                 continue
             if not self._clock.fits(channel.name, 0.0, self._deadline):
@@ -49,6 +48,7 @@ class FurtherChannels:
                 continue
             found[channel.name] = items.take(best, quota)
             closed += len(found[channel.name])
-            self._clock.tell(channel.name, time.perf_counter() - begun)
-            self.seconds += time.perf_counter() - begun
+            spent = self._clock.now() - begun
+            self._clock.tell(channel.name, spent)
+            self.seconds += spent
         return found

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from serving.request.deadline import Deadline
 
@@ -42,11 +43,20 @@ class RunningQuantile:
 
 
 class StageClock:
-    """Of one funnel. `order` names the stages that have to follow one another."""
+    """Of one funnel. `order` names the stages that have to follow one another; `now` is by what they are timed."""
 
     def __init__(self, order: Sequence[str]) -> None:
-        self._order = tuple(order)
+        self._order, self.now = tuple(order), time.perf_counter
         self.forget()
+
+    @contextmanager
+    def timed_by(self, now: Callable[[], float]) -> Iterator[None]:
+        """In its block, by another clock."""
+        before, self.now = self.now, now
+        try:
+            yield
+        finally:
+            self.now = before
 
     def forget(self) -> None:
         """Nothing has been told."""

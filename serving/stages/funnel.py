@@ -7,6 +7,9 @@ How a request keeps its deadline, and what stands in for a stage: serving/stages
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from models.inference.tower_vectors import UserTower
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.request.deadline import Deadline, DeadlineExpired
@@ -83,6 +86,12 @@ class Funnel:
         """As if no stage had been run yet."""
         self.clock.forget()
         self._stages.retrieval.forget_times()
+
+    @contextmanager
+    def timed_by(self, now: Callable[[], float]) -> Iterator[None]:
+        """In its block the stages tell what they take by another clock."""
+        with self.clock.timed_by(now), self._stages.retrieval.timed_by(now):
+            yield
 
     @property
     def stages(self) -> Stages:

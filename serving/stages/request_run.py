@@ -17,7 +17,6 @@ overruns: an overrun costs stages, not the answer, unless described items are no
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -138,7 +137,8 @@ class RequestRun:
         return self._popular(self._requester or self._stages.features.requester(self._query), None, 0, OVERRAN)
 
     def _retrieve(self) -> Held:
-        stages, query, last, begun = self._stages, self._query, self._last, time.perf_counter()
+        stages, query, last = self._stages, self._query, self._last
+        begun = stages.clock.now()
         requester = self._requester = stages.features.requester(query)
         if "retrieve" in self._left_out:
             return self._popular(requester, None, begun, MORE_COMES)
@@ -152,7 +152,7 @@ class RequestRun:
                 lambda: stages.retrieval.run(query, requester, vector, self._by_value,
                                              self.deadline.before(last)), "retrieve")
             if found is not None:
-                spent = time.perf_counter() - begun
+                spent = stages.clock.now() - begun
                 stages.clock.tell(finding(query), spent - found.aside)
                 if found.dropped:
                     self._insist("retrieve")
@@ -174,7 +174,7 @@ class RequestRun:
         candidates = found.candidates
         if vector is not None:
             candidates = self._stages.retrieval.with_tower_score(candidates, vector)
-        spent = round((time.perf_counter() - begun) * 1e6) if begun else 0
+        spent = round((self._stages.clock.now() - begun) * 1e6) if begun else 0
         report = StageReport("retrieve", found.offered, len(candidates), spent, StageStatus.DEGRADED, cause,
                              Fallback.POPULAR)
         marked = self._stages.retrieval.rules.leading(self._rules, candidates)
@@ -182,7 +182,7 @@ class RequestRun:
 
     def _scored(self, name: str, held: Held) -> Held:
         """Pre-ranking or ranking: whole, in chunks, or not at all."""
-        clock, begun = self._stages.clock, time.perf_counter()
+        clock, begun = self._stages.clock, self._stages.clock.now()
         fallback = Fallback.TWO_TOWER_SCORE if name == "prerank" else Fallback.PREVIOUS_ORDER
         if name in self._left_out:
             return held.after(self._previous(held, fallback, MORE_COMES), name, 0)
@@ -197,9 +197,9 @@ class RequestRun:
         try:
             stage, cause = self._attempt(lambda: self._work(name, held, deadline), name)
         except Cancelled:
-            clock.tell(name if whole else chunk, time.perf_counter() - begun)
+            clock.tell(name if whole else chunk, clock.now() - begun)
             raise
-        spent = time.perf_counter() - begun
+        spent = clock.now() - begun
         if stage is None:
             return held.after(self._previous(held, fallback, cause), name, round(spent * 1e6))
         if stage.status is StageStatus.COMPLETE:
@@ -227,14 +227,14 @@ class RequestRun:
 
     def _reranked(self, held: Held) -> tuple[Slate, Held]:
         """The slate; its report is the last of those held."""
-        query, clock, begun = self._query, self._stages.clock, time.perf_counter()
+        query, clock, begun = self._query, self._stages.clock, self._stages.clock.now()
         after = clock.estimate(ANSWER)
         if clock.estimate("rerank") > SLOW_RERANK and not clock.fits("rerank", after, self.deadline):
             self._insist("rerank")
             return self._organic(held, 0, NO_TIME)
         slate, cause = self._attempt(lambda: self._stages.rerank.run(
             held.candidates, query.limit, query.rerank, self.deadline.before(after), self._rules), "rerank")
-        spent = time.perf_counter() - begun
+        spent = clock.now() - begun
         if slate is None:
             return self._organic(held, spent, cause)
         clock.tell("rerank", spent)
@@ -260,12 +260,12 @@ class RequestRun:
         if not self._stages.clock.fits("explain", self._stages.clock.estimate(ANSWER), self.deadline):
             self._insist("explain")
             return without_reasons(len(slate), NO_TIME, True)
-        begun = time.perf_counter()
+        clock, begun = self._stages.clock, self._stages.clock.now()
         reasons, cause = self._attempt(lambda: self._stages.reasons.top(slate.rows, requester, slate.given), "explain")
-        spent = time.perf_counter() - begun
+        spent = clock.now() - begun
         if reasons is None:
             return without_reasons(len(slate), cause, True)
-        self._stages.clock.tell("explain", spent)
+        clock.tell("explain", spent)
         return reasons, StageReport("explain", len(slate), len(slate), round(spent * 1e6))
 
     def _attempt(self, work: Callable[[], Result], name: str) -> tuple[Result | None, str]:
@@ -286,12 +286,11 @@ class RequestRun:
                                   "send it with more time, or with partial_ok")
 
     def _answer(self, slate: Slate, held: Held, reasons: Sequence[list[Reason]], explained: StageReport) -> RankAnswer:
-        begun = time.perf_counter()
-        bundle = self._stages.bundle
+        bundle, clock, begun = self._stages.bundle, self._stages.clock, self._stages.clock.now()
         items = slate_items(slate, reasons, bundle.items)
         answer = RankAnswer(items, [*held.reports, explained], bundle.version, held.unknown, held.requester.known,
                             held.requester.inputs)
-        self._stages.clock.tell(ANSWER, time.perf_counter() - begun)
+        clock.tell(ANSWER, clock.now() - begun)
         return answer
 
 

@@ -18,7 +18,8 @@ raises; popularity fills its quota, and `dropped` says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -95,6 +96,10 @@ class RetrievalStage:
     def forget_times(self) -> None:
         """Of the further channels."""
         self._clock.forget()
+
+    def timed_by(self, now: Callable[[], float]) -> AbstractContextManager[None]:
+        """They are, in its block."""
+        return self._clock.timed_by(now)
 
     def asks_tower(self, requester: Requester) -> bool:
         """Whether the two towers have something to say of them."""

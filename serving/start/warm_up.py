@@ -1,8 +1,9 @@
 """A funnel's first requests, before anybody's: they pay for what is made when it is first needed.
 
-Most are made behind others, as a fresh process may come up beside those that serve. What a stage takes there is no sign
-of what it will take: the funnel's clock forgets it, and learns anew from a few at the priority of serving. Else the
-first callers of a fresh process would be refused, or answered without its slow stages, for want of time that is there.
+They are made behind others, as a fresh process may come up beside those that serve. What a stage takes at first is no
+sign of what it will take: the funnel's clock forgets it, and learns anew from a few, of which it counts the processor
+time alone, as others' requests go before them. Else the first callers of a fresh process would be refused, or answered
+without its slow stages, for want of time that is there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ def warm_up(funnel: Funnel, bundle: LoadedBundle) -> None:
     """What was loaded is then left alone by the garbage collection."""
     behind_others(partial(_first_requests, funnel, bundle))
     funnel.forget_times()
+    with funnel.timed_by(time.thread_time):
+        behind_others(partial(_last_requests, funnel, bundle))
+
+
+def _last_requests(funnel: Funnel, bundle: LoadedBundle) -> None:
     for user in users(bundle, LAST):
         _ask(funnel, bundle, user, False, listed(bundle))
     for number, user in enumerate(users(bundle, LAST)):
