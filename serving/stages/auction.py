@@ -42,8 +42,8 @@ def second_price(
     above 0, nothing is sold; ties go to the smaller item row. A click that never comes (p = 0) costs nothing."""
     revenue = expected_revenue(bids, probabilities)
     ranked = best_first(revenue, rows, slots + 1)
-    if len(ranked) < min(slots + 1, len(rows)) or not _may_win(revenue[ranked], bids[ranked], reserve).all():
-        eligible = _may_win(revenue, bids, reserve).nonzero()[0]
+    if len(ranked) < min(slots + 1, len(rows)) or not may_win(revenue[ranked], bids[ranked], reserve).all():
+        eligible = may_win(revenue, bids, reserve).nonzero()[0]
         ranked = eligible[best_first(revenue[eligible], rows[eligible], slots + 1)]
     to_beat = np.append(revenue[ranked[1:]], reserve)[: len(ranked)]
     winners, to_beat = ranked[:slots], np.maximum(to_beat[:slots], reserve)
@@ -51,7 +51,8 @@ def second_price(
     return AuctionOutcome(winners, revenue[winners], price, to_beat, ranked[slots : slots + 1])
 
 
-def _may_win(revenue: np.ndarray, bids: np.ndarray, reserve: float) -> np.ndarray:
+def may_win(revenue: np.ndarray, bids: np.ndarray, reserve: float) -> np.ndarray:
+    """bool [K]: below the reserve, and without a bid, nothing is sold."""
     found: np.ndarray = (revenue >= reserve) & (bids > 0)
     return found
 

@@ -27,7 +27,7 @@ from serving.request.deadline import Deadline
 from serving.request.query import Fallback, RankedItem, Reason, Sold, StageStatus
 from serving.rules.rules import NO_RULES, ActiveRules
 from serving.rules.slate_order import NOBODY, Room, caps_of, fill, pinned_places, with_pinned
-from serving.stages.auction import expected_revenue, prices, second_price
+from serving.stages.auction import expected_revenue, may_win, prices, second_price
 from serving.stages.diversity import mmr
 from serving.stages.tower_probability import TowerProbability
 
@@ -133,7 +133,7 @@ class RerankStage:
         paid, reserve = candidates.bids_of(self._bids), self._settings.reserve_price
         revenue = expected_revenue(paid, values)
         boosts = np.ones(len(candidates)) if candidates.boosts is None else candidates.boosts
-        scores, sold = revenue * boosts, ((revenue >= reserve) & (paid > 0)).nonzero()[0]
+        scores, sold = revenue * boosts, may_win(revenue, paid, reserve).nonzero()[0]
         order = sold[best_first(scores[sold], ties(candidates)[sold], len(sold))]
         slots = fill(order, candidates, self._room(candidates, rules), limit)
         won, runners = slots
