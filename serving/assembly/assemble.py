@@ -53,6 +53,7 @@ from serving.bundle.loaded_bundle import BID_TIMES, ITEM_PART, NEVER, PRERANK, R
 from serving.bundle.networks import load_fscd, load_pre_ranker, load_ranker, load_towers
 from serving.bundle.raw_columns import column
 from serving.bundle.scoring_bundle import PARITY, RANK
+from serving.histories.listed_values import listed_fields, write_listed
 
 MODELS_OF = {"fscd": ("fscd", "prerank"), "towers": ("pre_ranker", "train"), "dot_product": ("two_tower", "train")}
 TOWERS = "two_tower"
@@ -80,22 +81,23 @@ def assemble(config: Config, out: Artifacts, build: Path) -> BundleMetrics:
     _rank_parts(out, build, settings, spec)
     metrics = BundleMetrics(ranker=settings.ranker, parity=_recompute(build, encoder, settings),
                             data_until=_data_until(out))
-    return _with_items(metrics, out, build, settings, encoder, config.seed) if spec.has_items else metrics
+    return _with_items(metrics, config, out, build, settings, encoder) if spec.has_items else metrics
 
 
 def _with_items(
-    metrics: BundleMetrics, out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder, seed: int
+    metrics: BundleMetrics, config: Config, out: Artifacts, build: Path, settings: BundleSettings, encoder: Encoder
 ) -> BundleMetrics:
     """Adds pre-ranker, tables and retrieval: what a log with items has beyond the scoring part."""
-    spec = encoder.spec
+    spec, seed = encoder.spec, config.seed
     report("tables of users and items")
-    kept = [*settings.retrieve.item_columns, SHOWN, CLICKS, BID, BID_AT]
+    kept = [*settings.retrieve.item_columns, *listed_fields(spec), SHOWN, CLICKS, BID, BID_AT]
     items, raw_items = encode_store(out.online_items, ITEM, "item", encoder, build / TABLES, kept)
     users = write_users(out, build / TABLES, encoder, items, settings.retrieve)
     report("pre-ranker")
     _prerank_parts(out, build / PRERANK, settings, spec, items)
     _rank_table(build / RANK, settings, spec, items)
     _item_columns(raw_items, build / TABLES, settings, out.online_items)
+    write_listed(config, out.items, raw_items, spec, build / TABLES)
     events = EventFeatures.read(build)
     if events is not None:
         write_item_groups(events, out.items, items, build / TABLES)

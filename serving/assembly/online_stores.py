@@ -45,7 +45,7 @@ def encode_store(
     keys, order = sort_order(pa.concat_arrays([pa.nulls(0, pa.string()), *_chunks(table, key)]), name)
     vocabulary.write(folder, name, keys)
     _write_rows(table, keys, key, side, encoder, folder)
-    kept = table.to_table(columns=[wanted for wanted in keep if wanted in table.schema.names])
+    kept = table.to_table(columns=[wanted for wanted in dict.fromkeys(keep) if wanted in table.schema.names])
     return FeatureStore.load(folder, name), kept.take(pa.array(order))
 
 

@@ -4,7 +4,7 @@
                 what drift is held against (contracts/bundle/reference.py) unless the bundle is of an earlier release
     tables/     users_{keys,ids,dense}.npy, users_recent.npy, items_{keys,ids,dense}.npy, items_bid.npy,
                 items_bid_at.npy, popularity.npy, filter_NAME_{codes,values}.npy, range_NAME.npy, group_COUNTER.npy
-                what is told of recent items: serving/histories/recent_events.py
+                what is told of recent items, and which of them histories list: serving/histories
     retrieval/  towers.safetensors, vectors.npy, index.faiss, neighbours.npy; channels/NAME/: serving/bundle/channels.py
     prerank/    calibration.safetensors; weights.safetensors unless dot product; FSCD: item_part.npy, of these weights
     rank/       weights.safetensors, calibration.safetensors; item_part.npy up to `serve.item_part_mb`, of these weights
@@ -46,6 +46,7 @@ from serving.bundle.networks import load_fscd, load_pre_ranker, load_towers
 from serving.bundle.number_column import NumberColumn
 from serving.bundle.scoring_bundle import PARITY, RANK, ScoringBundle, load_calibration
 from serving.histories import recent_events
+from serving.histories.listed_values import Listed, listed_fields, load_listed
 from serving.histories.recent_events import EventTables
 
 TABLES, RETRIEVAL, PRERANK = "tables", "retrieval", "prerank"
@@ -92,8 +93,9 @@ class LoadedBundle(ScoringBundle):
     Where items change (serving/catalogue/fresh_bundle.py) I counts rows, `shown` says which of them may be shown now,
     and `changed` bool [I] which are not as the bundle had them. `live` inputs (serving/item_counters) stand for those
     of `items` where items are ranked, and nowhere else. `groups` int32 [I] by counter are items that are counted
-    together, -1 of none. `told`: what encoders read of recent items beside them. `bid_times` int64 [I]: of when the
-    bids are, in microseconds, NEVER of an item that no impression had a bid of; None in bundles of before.
+    together, -1 of none. `told`: what encoders read of recent items beside them; `listed`: which of them histories list
+    (serving/histories). `bid_times` int64 [I]: of when the bids are, in microseconds, NEVER of an item that no
+    impression had a bid of; None in bundles of before.
     """
 
     users: FeatureStore
@@ -120,6 +122,7 @@ class LoadedBundle(ScoringBundle):
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     reference: Reference | None = None
     told: EventTables | None = None
+    listed: Listed = field(default_factory=dict)
     bid_times: np.ndarray | None = None
 
     @classmethod
@@ -135,6 +138,7 @@ class LoadedBundle(ScoringBundle):
         tables, retrieval, train = folder / TABLES, folder / RETRIEVAL, settings.train
         vectors, prerank = load_array(retrieval / "vectors.npy"), _prerank_parts(folder / PRERANK, spec, settings)
         items, events = FeatureStore.load(tables, "items"), EventFeatures.read(folder)
+        listed = load_listed(tables, listed_fields(spec), len(items))
         told = recent_events.load(tables, settings.retrieve)
         bids = load_array(tables / "items_bid.npy") if spec.has_bid else None
         dated = bids is not None and (tables / BID_TIMES).exists()  # not in bundles of before
@@ -144,7 +148,7 @@ class LoadedBundle(ScoringBundle):
             bids=bids, bid_times=load_array(tables / BID_TIMES) if dated else None,
             numbers=_numbers(tables, settings, bids),
             filters={name: FilterColumn.load(tables, name) for name in settings.retrieve.filter_fields},
-            recent=load_array(tables / "users_recent.npy"), told=told,
+            recent=load_array(tables / "users_recent.npy"), told=told, listed=listed,
             towers=load_towers(retrieval / "towers.safetensors", spec, train),
             item_vectors=vectors[:, : train.tower_dim],
             index=item_index.load(retrieval / "index.faiss", vectors, settings.retrieve),

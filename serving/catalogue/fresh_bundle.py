@@ -36,7 +36,7 @@ from serving.catalogue.channels_of_stored import of_stored
 from serving.catalogue.growing_items import GrowingItems
 from serving.catalogue.item_columns import Described, ItemEncoder
 from serving.catalogue.known_better import NOTHING, ON_ITS_WAY, later, left_unsaid
-from serving.catalogue.table_room import with_room
+from serving.catalogue.table_room import with_last, with_room
 from serving.catalogue.unshown_items import UnshownItems
 from serving.changing_index.changing_index import ChangingIndex
 from serving.request.query import ContextValue
@@ -68,8 +68,9 @@ class FreshBundle:
             bids=None if loaded.bids is None else with_room(loaded.bids, size),
             index=replace(base, vectors=vectors, changing=self.index), neighbours=with_room(loaded.neighbours, size),
             item_part=None if loaded.item_part is None else with_room(loaded.item_part, size),
-            rank_table=self._rank_table(loaded.rank_table), channels=of_stored(loaded.channels, self.items.count),
-            shown=lambda: self.index.snapshot.shown, changed=self._changed)
+            rank_table=_grown(loaded.rank_table, size + 1), channels=of_stored(loaded.channels, self.items.count),
+            shown=lambda: self.index.snapshot.shown, changed=self._changed,
+            listed={name: with_last(has, size + 1) for name, has in loaded.listed.items()})
         self._numbers = {STOCK: ChangingNumbers(NumberColumn(self._stock[:0]), self._stock)}
         for name, column in loaded.numbers.items():
             own = self.bundle.bids if name == BID else None
@@ -198,6 +199,8 @@ class FreshBundle:
             bundle.rank_table.rows[rows] = columns.rank_part
         if columns.prerank_part is not None and bundle.item_part is not None:
             bundle.item_part[rows] = columns.prerank_part
+        for name, has in bundle.listed.items():
+            has[rows] = self._loaded.listed[name][stored] | [name in said for said in described]
         for name, found in texts.items():
             for row, text in zip(rows.tolist(), found, strict=True):
                 self._filters[name].put(row, text)
@@ -267,18 +270,14 @@ class FreshBundle:
     def _log_bids(self, bids: np.ndarray) -> np.ndarray:
         return self._loaded.settings.train.temperature * np.log(np.maximum(bids, self._least_bid))
 
-    def _rank_table(self, stored: RankTable | None) -> RankTable | None:
-        """The last row is that of an item of which nothing is known, as in the bundle's."""
-        if stored is None:
-            return None
-        rows = with_room(stored.rows, self.items.size + 1)
-        rows[-1] = stored.rows[-1]
-        return RankTable(stored.ranker, rows)
-
     @staticmethod
     def _smallest(bids: np.ndarray | None) -> float:
         positive = np.empty(0) if bids is None else bids[bids > 0]
         return float(positive.min()) * ZERO_BID_SHARE if len(positive) else 1.0
+
+
+def _grown(stored: RankTable | None, rows: int) -> RankTable | None:
+    return None if stored is None else RankTable(stored.ranker, with_last(stored.rows, rows))
 
 
 def _with_nothing_behind(values: np.ndarray, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from contracts.errors import DataError
 from serving.bundle.feature_store import UNKNOWN_ROW, FeatureStore
-from serving.catalogue.table_room import with_room
+from serving.catalogue.table_room import with_last
 
 ALIGNED = 8  # rows to a byte of a bitmap
 
@@ -21,8 +21,7 @@ class GrowingItems(FeatureStore):
         self.count = len(stored)
         self.first = -(-self.count // ALIGNED) * ALIGNED
         self.size = self.first + -(-room // ALIGNED) * ALIGNED
-        super().__init__(stored.keys, *(with_room(table, self.size + 1) for table in (stored.ids, stored.dense)))
-        self.ids[-1], self.dense[-1] = stored.ids[-1], stored.dense[-1]
+        super().__init__(stored.keys, *(with_last(table, self.size + 1) for table in (stored.ids, stored.dense)))
         self._rows: dict[str, int] = {}
         self._keys: list[str] = []
 

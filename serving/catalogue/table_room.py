@@ -28,6 +28,13 @@ def with_room(table: np.ndarray, rows: int) -> np.ndarray:
     return found
 
 
+def with_last(table: np.ndarray, rows: int) -> np.ndarray:
+    """The same, the table's last row, that of an item of which nothing is known, last again."""
+    found = with_room(table, rows)
+    found[-1] = table[-1]
+    return found
+
+
 def _is_whole_file(table: np.ndarray) -> bool:
     """Does the file behind it end where the table ends?"""
     if sys.platform != "linux" or type(table) is not np.memmap or not table.filename or not table.flags.c_contiguous:

@@ -15,7 +15,7 @@ import torch
 
 from contracts.features.encoding import Encoded, scale
 from contracts.features.event_features import RECENT
-from contracts.features.feature_spec import PADDING, FeatureField
+from contracts.features.feature_spec import PADDING, FeatureField, IdSlot
 from models.examples.batches import FeatureBlock
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.histories.late_clicks import listed
@@ -50,6 +50,21 @@ class CrossPart(NamedTuple):
     column: int
 
 
+class SequencePart(NamedTuple):
+    """A history's columns of the request block, the column of the items' ids that it lists, and which items have a
+    value there, None: all."""
+
+    slot: IdSlot
+    column: int
+    listed: np.ndarray | None
+
+    def of(self, rows: np.ndarray, item_ids: np.ndarray) -> np.ndarray:
+        """Ids that the history has of clicks on item `rows`, as many as it holds; row -1, an unknown item, finds
+        the table's row of missing values."""
+        valued = rows if self.listed is None else rows[self.listed[rows]]
+        return item_ids[valued[: self.slot.width], self.column]
+
+
 def block(encoded: Encoded) -> FeatureBlock:
     return FeatureBlock(torch.from_numpy(encoded.ids), torch.from_numpy(encoded.dense))
 
@@ -78,7 +93,8 @@ class RequestFeatures:
         self._item_width = spec.id_width("item")
         self._crosses = len(spec.crosses())
         self._sequences = [
-            (self.request_ids[field.name], self.candidate_ids[field.of or ""].start)
+            SequencePart(self.request_ids[field.name], self.candidate_ids[field.of or ""].start,
+                         bundle.listed.get(field.of or ""))
             for field in spec.of_side("user") if field.kind == "sequence"
         ]
         self._parts = [
@@ -117,19 +133,18 @@ class RequestFeatures:
         return row >= 0, Encoded(self._user_ids[row], self._user_values[row]), recent, told and told.row(row)
 
     def _write_sequences(self, ids: np.ndarray, recent: np.ndarray) -> None:
-        """A sequence shares the vocabulary of its target field, so its ids are the items' stored ones; an unknown item,
-        row -1, finds the table's row of missing values."""
-        for slot, column in self._sequences:
-            kept = recent[: slot.width]
+        """A sequence shares the vocabulary of its target field, so its ids are the items' stored ones."""
+        for part in self._sequences:
+            listed, slot = part.of(recent, self._item_ids), part.slot
             ids[0, slot.start : slot.start + slot.width] = PADDING
-            ids[0, slot.start : slot.start + len(kept)] = self._item_ids[kept, column]
+            ids[0, slot.start : slot.start + len(listed)] = listed
 
     def _prepend(self, ids: np.ndarray, newer: np.ndarray) -> None:
-        """Item rows before what the histories hold, which may be longer than what is kept of recent items, and leaves
-        out clicks without a value."""
-        for slot, column in self._sequences:
-            places = slice(slot.start, slot.start + slot.width)
-            ids[0, places] = np.concatenate([self._item_ids[newer[: slot.width], column], ids[0, places]])[: slot.width]
+        """Item rows before what the histories hold, which may be longer than what is kept of recent items."""
+        for part in self._sequences:
+            places = slice(part.slot.start, part.slot.start + part.slot.width)
+            listed = part.of(newer, self._item_ids)
+            ids[0, places] = np.concatenate([listed, ids[0, places]])[: part.slot.width]
 
     def _write_fresh(
         self, ids: np.ndarray, dense: np.ndarray, fresh: FreshUser, stored: np.ndarray, events: RecentEvents | None

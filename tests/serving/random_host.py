@@ -18,7 +18,7 @@ import numpy as np
 from contracts.config.config import Config
 from contracts.features.encoding import Encoder, bin_ids
 from contracts.features.event_features import EventFeatures
-from contracts.features.feature_spec import FeatureField, FeatureSpec
+from contracts.features.feature_spec import FIRST_ID, PADDING, FeatureField, FeatureSpec
 from contracts.features.vocabulary import Vocabulary
 from serving.bundle.feature_store import FeatureStore
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -28,6 +28,7 @@ from serving.events.event import Event, Kind
 from serving.events.event_store import EventStore
 from serving.events.event_users import EventUsers
 from serving.item_counters.counter_follower import CounterFollower
+from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures
 
 SECOND, PRIOR, LENGTH = 1_000_000, 0.2, 4
@@ -46,6 +47,8 @@ CONFIG = Config.model_validate({
         {"name": "of_item", "side": "item", "by": ["iid"], **COUNTER},
         {"name": "of_kind", "side": "item", "by": ["kind"], **COUNTER},
         {"name": "recent", "kind": "sequence", "side": "user", "of": "item", "length": LENGTH},
+        {"name": "kind_of", "kind": "categorical", "side": "item", "column": "kind", "min_count": 1},
+        {"name": "recent_kinds", "kind": "sequence", "side": "user", "of": "kind_of", "length": LENGTH},
     ],
 })
 CLICKS_OF_ONE_TIME = CONFIG.model_copy(update={"label": CONFIG.label.model_copy(update={
@@ -53,21 +56,29 @@ CLICKS_OF_ONE_TIME = CONFIG.model_copy(update={"label": CONFIG.label.model_copy(
 
 
 Asked = tuple[str, int]  # request and microseconds
-ITEMS, KINDS = ["i0", "i1", "i2", "i3"], ["a", "b", "a", None]
+ITEMS, KINDS, KNOWN_KINDS = ["i0", "i1", "i2", "i3"], ["a", "b", "a", None], ["a", "b"]
 OF_ITEM = [name for field in CONFIG.fields if field.side == "item" for name, _, _ in field.counters()]
 WINDOWS = {name: window for field in CONFIG.fields for name, _, window in field.counters()}
 STORED = -7.0  # in the bundle's table
 
 
 def counted_bundle(loaded: LoadedBundle) -> LoadedBundle:
-    """A bundle whose items' inputs are their counters: numbers as they are, and ids that tell some of them apart."""
+    """A bundle whose items' inputs are their counters, numbers as they are and ids that tell some of them apart, and
+    their kinds, which its histories list."""
     edges = {4: (0.15, 0.25, 1.0)}
     counters = tuple(FeatureField(name=name, kind="counter", side="item", edges=edges) for name in OF_ITEM)
-    spec, keys = FeatureSpec(fields=counters), Vocabulary.of(ITEMS, "string")
-    ids, dense = np.zeros((len(ITEMS) + 1, len(OF_ITEM)), np.int32), np.full((len(ITEMS) + 1, len(OF_ITEM)), STORED)
-    nobody = FeatureStore(Vocabulary.of([], "string"), np.empty((1, 0), np.int32), np.empty((1, 0), np.float32))
-    return replace(loaded, spec=spec, encoder=Encoder(spec, {}), users=nobody,
+    known = {"vocabulary": "kind", "size": len(KNOWN_KINDS) + FIRST_ID}
+    spec, keys = FeatureSpec(fields=(*counters, *(FeatureField.model_validate(made | known) for made in (
+        {"name": "kind_of", "kind": "categorical", "side": "item"},
+        {"name": "recent_kinds", "kind": "sequence", "side": "user", "of": "kind_of", "length": LENGTH},
+    )))), Vocabulary.of(ITEMS, "string")
+    kinds = Vocabulary.of(KNOWN_KINDS, "string")
+    ids, dense = np.zeros((len(ITEMS) + 1, len(OF_ITEM) + 1), np.int32), np.full((len(ITEMS) + 1, len(OF_ITEM)), STORED)
+    ids[:, -1] = kinds.look_up([*KINDS, None], "string")
+    nobody = FeatureStore(Vocabulary.of([], "string"), np.zeros((1, LENGTH), np.int32), np.empty((1, 0), np.float32))
+    return replace(loaded, spec=spec, encoder=Encoder(spec, {"kind": kinds}), users=nobody,
                    groups={"of_kind": np.array([0, 1, 0, -1], dtype=np.int32)},
+                   listed={"kind_of": np.array([kind is not None for kind in [*KINDS, None]])},
                    items=FeatureStore(keys, ids, dense.astype(np.float32)))
 
 
@@ -145,7 +156,10 @@ class Host:
         read = self.loop.run(self.users.read(user))
         assert not read.report.cause
         self.served += len(read.values)
-        return {"recent": list(read.recent[:LENGTH]), **read.values}
+        slot = self.inputs.request_ids["recent_kinds"]
+        listed = self.inputs.requester(RankQuery(user, 1, fresh=read)).inputs.ids[0, slot.start :][:LENGTH]
+        kinds = [KNOWN_KINDS[code - FIRST_ID] for code in listed.tolist() if code != PADDING]
+        return {"recent": list(read.recent[:LENGTH]), "recent_kinds": kinds, **read.values}
 
     def click(self, number: int, shown: Event) -> Event:
         """Within the label window or beyond it, told with any delay."""

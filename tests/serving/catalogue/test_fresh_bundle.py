@@ -179,6 +179,24 @@ def test_an_item_that_training_saw_comes_to_a_bundle_without_it_with_its_own_id(
         fresh.items.ids[fresh.items.row("i03")], loaded.items.ids[loaded.items.row("i03")])
 
 
+def test_what_a_change_gives_a_value_histories_list(loaded: LoadedBundle, bundle_folder: Path) -> None:
+    """Until the change is taken back; of a new item, where it is said."""
+    has = np.ones(len(loaded.items) + 1, dtype=bool)
+    has[loaded.items.rows(["i03"])] = has[-1] = False
+    fresh = FreshBundle(replace(loaded, listed={"category": has}), bundle_folder)
+
+    def listed(*items: str) -> list[bool]:
+        return fresh.bundle.listed["category"][fresh.bundle.items.rows(items)].tolist()
+
+    assert listed("i02", "i03", "new") == [True, False, False]
+    described = {"category": "books"}
+    fresh.apply([change("i03", "item", described), change("new", "item", described), change("bare", "item", {})])
+    assert listed("i02", "i03", "new", "bare") == [True, True, True, False]
+    fresh.apply([change("i03", "item", {})])
+    assert listed("i03") == [False]
+    assert not has[loaded.items.rows(["i03"])]
+
+
 def test_a_new_value_can_be_filtered_by(fresh: FreshBundle) -> None:
     fresh.apply([change("odd", "item", {"category": "never seen"}), change("odd", "bid", 1.0),
                  change("i05", "item", {"category": "never seen"})])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from serving.catalogue.table_room import with_room
+from serving.catalogue.table_room import with_last, with_room
 
 
 @pytest.mark.parametrize("shape", [(5000, 7), (3,), (4096, 1), (0, 4)])
@@ -29,3 +29,9 @@ def test_a_part_of_a_file_is_copied(tmp_path: Path) -> None:
     stored = np.load(tmp_path / "table.npy", mmap_mode="r")
     np.testing.assert_array_equal(with_room(stored[:4], 8)[:6], [*table[:4].tolist(), [0, 0], [0, 0]])
     np.testing.assert_array_equal(with_room(stored[:, :1], 8)[:6], table[:, :1])
+
+
+def test_the_row_of_nothing_known_is_last_again() -> None:
+    table = np.array([[1], [2], [9]])
+    assert with_last(table, 5).tolist() == [[1], [2], [9], [0], [9]]
+    assert table.tolist() == [[1], [2], [9]]

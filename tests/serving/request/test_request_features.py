@@ -123,6 +123,22 @@ def test_recent_items_replace_the_history(features: RequestFeatures, loaded: Loa
     assert found.recent.tolist() == loaded.items.rows(["i04", "i03", "i02"]).tolist()
 
 
+def test_a_click_without_a_value_takes_no_place_in_the_history(loaded: LoadedBundle) -> None:
+    """As offline; where it is told by the request as where the host learned of it."""
+    has = np.ones(len(loaded.items) + 1, dtype=bool)
+    has[loaded.items.rows(["i03", "i05"])] = has[-1] = False
+    features = RequestFeatures(replace(loaded, listed={"item_id": has}))
+    slot = features.request_ids["history"]
+    span = slice(slot.start, slot.start + slot.width)
+    told = requester(features, recent_items=("i04", "never-seen", "i03", "i02"))
+    expected = loaded.encoder.encode({"history": [["i04", "i02"]]}, "user").ids
+    assert told.inputs.ids[:, span].tolist() == expected[:, span].tolist()
+    before = requester(features, "u06").inputs.ids[0, span].tolist()
+    learned = requester(features, "u06", fresh=FreshUser(StageReport("user", 0, 0, 0), ("i05", "i04", "i03")))
+    assert learned.inputs.ids[0, span].tolist() == [expected[0, slot.start], *before][: slot.width]
+    assert [loaded.items.key(row) for row in learned.recent.tolist()][:3] == ["i05", "i04", "i03"]
+
+
 def test_no_recent_items_is_an_empty_history(features: RequestFeatures) -> None:
     found = requester(features, recent_items=())
     slot = features.request_ids["history"]
