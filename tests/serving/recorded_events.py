@@ -39,6 +39,13 @@ def recorded_features(publish_every: int = 0, prior: float = 0.1) -> EventFeatur
         "place": "text", "age": "integer", "price": "number", "new": "flag", "hour": "integer"})
 
 
+def reordered(features: EventFeatures) -> EventFeatures:
+    """As of a configuration that names the columns of `log.key` and `label.clicks.on` the other way round."""
+    log, clicks = features.log, features.clicks
+    return features.model_copy(update={"log": log.model_copy(update={"key": log.key[::-1]}),
+                                       "clicks": clicks.model_copy(update={"on": clicks.on[::-1]})})
+
+
 def recordable(folder: Path, made: Path) -> Path:
     """The bundle of `folder`, published again below `made` as one whose events can be recorded."""
     draft = Path(shutil.copytree(folder, made / "draft"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,16 @@ from contracts.errors import DataError
 from serving.events import event_store
 from serving.events.event import Kind, encoded
 from serving.events.event_store import FILE, MOST_CLICKS, EventStore
-from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
+from tests.serving.recorded_events import (
+    SECOND,
+    START,
+    SetClock,
+    click_event,
+    recorded_features,
+    reordered,
+    shown_event,
+    store_at,
+)
 
 
 @pytest.fixture
@@ -116,6 +126,40 @@ def test_a_click_before_its_impression_is_joined_once_that_comes(store: EventSto
     clock.now += SECOND
     assert store.of_user("u", clock.now).history(clock.now, 5) == ("i",)
     assert store.of_user("stranger", clock.now).items == ()
+
+
+def test_events_join_over_a_reorder_of_the_key_as_if_there_had_been_none(tmp_path: Path, clock: SetClock) -> None:
+    older = recorded_features()
+    for turn, features in enumerate((older, reordered(older), older)):
+        with closing(EventStore(tmp_path, features, clock, margin=1)) as store:
+            assert (store.key, store.on) == (["request", "iid"], ["request", "iid"])
+            store.record([[shown_event("a", START, name=f"shown in turn {turn}")]])
+            store.record([[click_event(str(turn), START + SECOND), shown_event(str(turn + 1), START)]])
+            clock.now += SECOND
+            found = store.of_user("u", clock.now)
+    assert len(found.items) == 4  # a, 1, 2 and 3
+    assert len(found.history(clock.now, 9)) == 2  # 1 and 2, each clicked beside the configuration after its own
+
+
+def test_a_store_of_before_takes_the_order_of_who_opens_it_first(tmp_path: Path, clock: SetClock) -> None:
+    with closing(store_at(tmp_path, clock)) as store:
+        store.connection.execute("DROP TABLE key_orders")
+    for features in (reordered(recorded_features()), recorded_features()):
+        with closing(EventStore(tmp_path, features, clock)) as store:
+            assert (store.key, store.on) == (["iid", "request"], ["iid", "request"])
+
+
+def test_other_columns_of_the_key_join_nothing_of_before_and_their_return_does(
+    tmp_path: Path, clock: SetClock
+) -> None:
+    older = recorded_features()
+    more = older.model_copy(update={"log": older.log.model_copy(update={"key": ("iid", "place", "request")})})
+    found = []
+    for turn, features in enumerate((older, more, reordered(older))):
+        with closing(EventStore(tmp_path, features, clock, margin=1)) as store:
+            store.record([[shown_event("a", START, name=str(turn))]])
+            found.append(len(store.of_user("u", clock.now + SECOND).items))
+    assert found == [1, 2, 2]
 
 
 def test_of_several_clicks_the_one_known_first_counts_and_those_beyond_the_window_do_not(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,16 @@ from serving.events.event import Event
 from serving.events.event_store import EventStore
 from serving.item_counters import recorded_impressions
 from serving.item_counters.recorded_impressions import RecordedImpressions, Row
-from tests.serving.recorded_events import SECOND, START, SetClock, click_event, recorded_features, shown_event, store_at
+from tests.serving.recorded_events import (
+    SECOND,
+    START,
+    SetClock,
+    click_event,
+    recorded_features,
+    reordered,
+    shown_event,
+    store_at,
+)
 
 MIDNIGHT = START // (86_400 * SECOND) * 86_400 * SECOND
 
@@ -65,6 +75,15 @@ def test_a_click_after_midnight_is_of_an_impression_before_it(store: EventStore)
 def test_a_repeated_impression_counts_once(store: EventStore) -> None:
     again = shown_event("a", START + SECOND, name="again")
     assert joined(store, [[shown_event("a", START)], [again]]) == {"i": None}
+
+
+def test_a_click_beside_a_reordered_key_is_of_the_impression_before(store: EventStore, tmp_path: Path) -> None:
+    store.record([[shown_event("a", START)]])
+    later = reordered(recorded_features())
+    with closing(EventStore(tmp_path, later, lambda: START + 60 * SECOND)) as other:
+        other.record([[click_event("a", START + SECOND)]])
+        (row,) = RecordedImpressions(other, later).between(1, 2).clicked
+    assert row[0] == "i"
 
 
 def test_a_click_of_another_key_is_of_nothing(store: EventStore) -> None:
