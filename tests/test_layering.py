@@ -52,7 +52,7 @@ ROOMS = {
     "benchmarks.scale": "models",
     "benchmarks.serving": "bare peers wire",
     "benchmarks.wire": "",
-    "contracts.bundle": "config contracts features summaries",
+    "contracts.bundle": "config contracts features locks summaries",
     "contracts.config": "contracts",
     "contracts.features": "config contracts",
     "contracts.release": "config summaries",

@@ -31,9 +31,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from contracts.atomic_write import put_in_place, remove
 from contracts.bundle.bundle import MANIFEST, Manifest, digest, put_verified, read_manifest, remove_abandoned, verify
-from contracts.bundle.file_lock import Held, let_go, take
 from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.errors import BundleError, ChecksumError, ReplacedError
+from contracts.locks.file_lock import Held, let_go, take
 
 FILE = "delta.json"
 BLOCK = 64  # bytes

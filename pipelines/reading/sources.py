@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +16,7 @@ from pyspark.sql.types import StringType, StructType
 
 from contracts.config.log import Source
 from contracts.errors import ConfigError, DataError, SchemaError
+from contracts.locks.own_folder import own_folder, remove_left
 from pipelines.engine.embedded import is_embedded
 from pipelines.engine.expressions import with_expression
 from pipelines.engine.failures import explained, first_line, has_no_reader, nothing_to_read
@@ -25,6 +24,7 @@ from pipelines.engine.session import is_local
 from pipelines.reading import json_files, landed, pandas_types, text_files, text_types
 from pipelines.reading.text_files import CORRUPT
 
+COPIES = "sluice-table."  # folders of temporary files (TMPDIR)
 _TEXT_FORMATS = ("csv", "json")
 _TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "enforceSchema": "false",
                  "recursiveFileLookup": "true"}  # all files, and no columns of their folders' names: as embedded
@@ -32,7 +32,7 @@ _TEXT_OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "en
 
 def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str = "log") -> DataFrame:
     """Raw columns, derived columns, and CORRUPT; of events that a server landed in their own format, whatever the
-    source's. What is kept of the source is let go when `held` closes.
+    source's. What is kept of the source is let go when `held` closes, or was left by a killed process, now.
 
     Text is parsed once and kept: Apache Spark converts only the columns that a query reads, so that whether a row fits
     would otherwise differ from query to query; the embedded engine's own readers fail on a row that does not fit.
@@ -41,6 +41,7 @@ def read(spark: SparkSession, source: Source, path: str, held: ExitStack, what: 
     names an unknown column or a column has a backtick in its name, ConfigError when an expression is no SQL,
     schema_ddl is no DDL, or an option of a text format is unknown to the embedded engine.
     """
+    remove_left(COPIES)
     is_landed = landed.is_landed(source, path, what)
     source = landed.as_landed(source) if is_landed else source
     with explained(what, path):
@@ -74,8 +75,7 @@ def _is_text(source: Source) -> bool:
 
 def _staged(spark: SparkSession, source: Source, path: str, held: ExitStack, what: str) -> DataFrame:
     """Through Parquet files of texts, in a temporary folder that goes when `held` closes."""
-    folder = Path(tempfile.mkdtemp(prefix="sluice-text-"))
-    held.callback(shutil.rmtree, folder, ignore_errors=True)
+    folder = held.enter_context(own_folder(COPIES))
     local = _fetched(path, folder / "fetched", what) if "://" in path else path
     declared, files = _declared(source), text_files.files_at(local, what)
     if source.format.lower() == "json":
@@ -120,16 +120,14 @@ def _reached(spark: SparkSession, source: Source, path: str, held: ExitStack, wh
     if source.format.lower() == "parquet" and (is_embedded(spark) or is_local(spark)):
         files = pandas_types.files_to_copy(Path(path))
         if files:
-            folder = Path(tempfile.mkdtemp(prefix="sluice-plain-"))
-            held.callback(shutil.rmtree, folder, ignore_errors=True)
+            folder = held.enter_context(own_folder(COPIES))
             path = str(pandas_types.stage_plain(files, Path(path), folder, what))
     try:
         return _load(spark, source, path, what)
     except (PySparkException, Py4JJavaError) as error:
         if not (has_no_reader(error) and is_local(spark)):
             raise
-    folder = Path(tempfile.mkdtemp(prefix="sluice-copy-"))
-    held.callback(shutil.rmtree, folder, ignore_errors=True)
+    folder = held.enter_context(own_folder(COPIES))
     return _load(spark, source, _fetched(path, folder / "fetched", what), what)
 
 

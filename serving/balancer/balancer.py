@@ -16,10 +16,10 @@ import sys
 import time
 
 from contracts.errors import ConfigError, SluiceError
+from contracts.locks.own_folder import own_folder
 from serving.balancer.certificates import Certificates
 from serving.balancer.configuration import DEADLINE, PACE, REFUSED, SOCKET, TIMES, BalancerPlan, configuration
 from serving.balancer.refusals import refusals_of_process
-from serving.metrics.own_folder import own_folder
 
 PROGRAM, OLDEST = "haproxy", (2, 4)
 FOLDER, TOLD = "sluice-balancer.", "haproxy.cfg"

@@ -10,7 +10,6 @@ from enum import IntEnum
 from functools import lru_cache
 from json.encoder import encode_basestring
 
-from contracts.features.event_features import EventFeatures
 from serving.request.query import ContextValue
 
 Columns = Mapping[str, ContextValue]
@@ -39,14 +38,14 @@ class Event:
     columns: Columns
 
 
-def link(columns: Columns, features: EventFeatures) -> str:
+def link(columns: Columns, on: Sequence[str]) -> str:
     """What joins a click to its impression: the `label.clicks.on` columns as text, as the pipelines compare them."""
-    return _texts(columns, features.clicks.on)
+    return _texts(columns, on)
 
 
-def identity(columns: Columns, features: EventFeatures, at: int) -> str:
+def identity(columns: Columns, key: Sequence[str], at: int) -> str:
     """What makes two rows of the log one impression: its key and its day."""
-    return f"{day(at)} {_texts(columns, features.log.key)}"
+    return f"{day(at)} {_texts(columns, key)}"
 
 
 def day(at: int) -> str:
@@ -64,7 +63,7 @@ def encoded(columns: Columns | Sequence[object]) -> str:
     return ENCODER.encode(columns)
 
 
-def _texts(columns: Columns, names: tuple[str, ...]) -> str:
+def _texts(columns: Columns, names: Sequence[str]) -> str:
     """A list of texts as JSON: what `json.dumps` makes of it, without an encoder of its own for each event."""
     return f"[{', '.join([encode_basestring(as_text(columns[name])) for name in names])}]"
 

@@ -41,6 +41,7 @@ CREATE INDEX IF NOT EXISTS clicks ON events (link, at) WHERE kind = {int(Kind.CL
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS columns (name TEXT PRIMARY KEY, type TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS request_ids (name TEXT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS key_orders (columns TEXT, role TEXT, in_order TEXT NOT NULL, PRIMARY KEY (columns, role));
 """
 MOST_CLICKS = 16  # of one link within a label window: the one known first counts
 
@@ -94,6 +95,7 @@ LAST = "SELECT seq, known FROM events ORDER BY seq DESC LIMIT 1"
 KNOWN_COLUMN = (
     "INSERT INTO columns VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET type = excluded.type "
     "WHERE type <> excluded.type")
+FIRST_ORDER = "INSERT INTO key_orders VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 KNOWN = itemgetter(1)
 Clock = Callable[[], int]
 MARGIN = 50_000  # microseconds
@@ -115,7 +117,8 @@ class Recorded(NamedTuple):
 
 class EventStore:
     """One connection: for one thread. `since` is the moment from which on all events are here; `was_late` hears of
-    every commit that took longer than the margin.
+    every commit that took longer than the margin. `key` and `on` are log.key and label.clicks.on in the order in which
+    this file had those columns first: events are joined by their text, however a later configuration orders them.
 
     Raises DataError where the file cannot be used.
     """
@@ -137,6 +140,8 @@ class EventStore:
             self.connection.execute(
                 "INSERT INTO request_ids SELECT ?1 WHERE ?1 IS NOT NULL ON CONFLICT DO NOTHING",
                 [features.log.request_id])
+            self.key = self._first_order("log.key", features.log.key)
+            self.on = self._first_order("label.clicks.on", features.clicks.on)
 
     @property
     def since(self) -> int:
@@ -190,6 +195,14 @@ class EventStore:
     def _set_once(self, name: str, value: int) -> None:
         self.connection.execute("INSERT INTO facts VALUES (?, ?) ON CONFLICT DO NOTHING", [name, value])
 
+    def _first_order(self, role: str, names: Sequence[str]) -> Sequence[str]:
+        """Of the same columns in that role; within a transaction."""
+        columns = encoded(sorted(names))
+        self.connection.execute(FIRST_ORDER, [columns, role, encoded(names)])
+        asked = "SELECT in_order FROM key_orders WHERE columns = ? AND role = ?"
+        found: list[str] = json.loads(self.connection.execute(asked, [columns, role]).fetchone()[0])
+        return found
+
     def record(self, batches: Sequence[Sequence[Event]]) -> list[Recorded]:
         """All or none, durable on return. Raises sqlite3.Error as the disk does, and where the file was removed."""
         if not self._writes:
@@ -214,8 +227,8 @@ class EventStore:
 
     def _row(self, event: Event, known: int) -> Row:
         at = known if event.kind in self._one_time else min(known - 1 if event.at is None else event.at, known - 1)
-        counts = identity(event.columns, self._features, at) if event.kind is Kind.IMPRESSION else None
-        joins = None if event.kind is Kind.CONVERSION else link(event.columns, self._features)
+        counts = identity(event.columns, self.key, at) if event.kind is Kind.IMPRESSION else None
+        joins = None if event.kind is Kind.CONVERSION else link(event.columns, self.on)
         return Row(event.id, event.kind, at, known, event.user, event.item, joins, counts, encoded(event.columns))
 
     def of_user(self, user: str, moment: int, told: bool = False) -> Shown:

@@ -66,7 +66,7 @@ class CounterFollower:
         self._seen = 0  # before the first event
         self._moment, self._known, self._whole, self._failure = 0, 0, False, ""
         self._waiting, self.passed_over = 0, 0  # events, as of the last look; snapshots that it could not go on from
-        self._definitions = definitions_of(features, self._counters)
+        self._definitions = definitions_of(self._store, features, self._counters)
         self._stopping, self._turn = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._follow, name="counters", daemon=True)
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from contracts.features.event_features import EventFeatures
+from serving.events.event_store import EventStore
 from serving.item_counters.key_counters import HeldKey, KeyCounters
 
 
@@ -30,7 +31,7 @@ class HeldCounters(NamedTuple):
     keys: Sequence[HeldKey]
 
 
-def definitions_of(features: EventFeatures, counters: Sequence[KeyCounters]) -> str:
+def definitions_of(store: EventStore, features: EventFeatures, counters: Sequence[KeyCounters]) -> str:
     """The same for every bundle that counts the same: its models, encoder and prior make no difference."""
-    said = [features.log.key, features.clicks.on, features.label_window, [one.definition for one in counters]]
+    said = [store.key, store.on, features.label_window, [one.definition for one in counters]]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

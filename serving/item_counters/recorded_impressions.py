@@ -54,7 +54,7 @@ class RecordedImpressions:
     """`store` is for the thread that reads."""
 
     def __init__(self, store: EventStore, features: EventFeatures) -> None:
-        self._store, self._features = store, features
+        self._store = store
         self._window = features.label_window * SECOND
 
     def between(self, first: int, last: int) -> Recorded:
@@ -75,10 +75,10 @@ class RecordedImpressions:
     def _identities(self, at: int, columns: dict[str, Any]) -> list[str]:
         """Of the impressions that a click of that moment may be of: a day each. One that was recorded beside a bundle
         of another key is of none."""
-        if not set(self._features.log.key) <= columns.keys():
+        if not set(self._store.key) <= columns.keys():
             return []
         days = range((at - self._window) // DAY, at // DAY + 1)
-        return [identity(columns, self._features, day * DAY) for day in days]
+        return [identity(columns, self._store.key, day * DAY) for day in days]
 
     def _read(self, query: str, bounds: dict[str, Any]) -> Sequence[Any]:
         found: Sequence[Any] = json.loads(self._store.connection.execute(query, bounds).fetchone()[0])

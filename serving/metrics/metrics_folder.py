@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from contracts.errors import ConfigError
-from serving.metrics.own_folder import own_folder, remove_left
+from contracts.locks.own_folder import own_folder, remove_left
 
 VARIABLE, FOLDER = "PROMETHEUS_MULTIPROC_DIR", "sluice-metrics."
 SHARED = Path("/dev/shm")

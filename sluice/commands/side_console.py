@@ -84,7 +84,7 @@ def compared(bundle: str | None) -> Iterator[str]:
         check_other(bundle or "")
         yield bundle or ""
         return
-    from serving.metrics.own_folder import own_folder
+    from contracts.locks.own_folder import own_folder
     from sluice.demo.server_process import ServerProcess
 
     with own_folder("sluice-compare.") as folder:

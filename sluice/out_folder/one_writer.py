@@ -2,7 +2,7 @@
 
     OUT/.writer     locked while a command writes: process, host, command and since when, as JSON; gone afterwards
 
-A killed process leaves the file and no lock (contracts/bundle/file_lock.py). Processes that the holder starts are told
+A killed process leaves the file and no lock (contracts/locks/file_lock.py). Processes that the holder starts are told
 so by their environment, and take none.
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.bundle.file_lock import Held, let_go, take
 from contracts.errors import ConfigError, SluiceError
+from contracts.locks.file_lock import Held, let_go, take
 
 FILE = ".writer"
 HELD = "SLUICE_WRITES_TO"  # the folder that this process, or the one that started it, holds

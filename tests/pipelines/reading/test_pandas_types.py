@@ -105,7 +105,7 @@ def test_the_copy_goes_when_the_source_is_let_go(
     pq.write_table(table("ns"), path := str(tmp_path / "t.parquet"))
     with ExitStack() as held:
         sources.read(spark, Source(path=path), path, held)
-        [copy] = tmp_path.glob("sluice-plain-*/t.parquet")
+        [copy] = tmp_path.glob("sluice-table.*/t.parquet")
     assert not copy.parent.exists()
 
 

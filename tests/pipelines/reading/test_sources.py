@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,6 +34,19 @@ def read(spark: SparkSession, source: Source, path: str, what: str = "log") -> D
     return sources.read(spark, source, path, HELD, what)
 
 
+READER = """
+import sys
+from contextlib import ExitStack
+from contracts.config.log import Source, SparkSettings
+from pipelines.engine.session import session
+from pipelines.reading.sources import read
+with session(SparkSettings(), "read") as spark, ExitStack() as held:
+    read(spark, Source(path=sys.argv[1], format="csv"), sys.argv[1], held)
+    print("read", flush=True)
+    sys.stdin.read()
+"""
+
+
 def texts(path: Path, text: str) -> str:
     path.write_text(text, encoding="utf-8")
     return str(path)
@@ -45,6 +61,29 @@ def test_csv_rows_that_do_not_fit_are_marked_with_their_text(spark: SparkSession
         "3,never",
         "4",
     }
+
+
+def test_the_copy_of_a_killed_process_goes_with_the_next_read_and_of_a_living_one_stays(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, table = texts(tmp_path / "log.csv", "a,b\n1,2\n"), tmp_path / "users"
+    pq.write_table(pa.table({"a": [1]}), table)
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setenv("TMPDIR", str(copies))
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+    with subprocess.Popen([sys.executable, "-c", READER, log], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "read\n"
+        of_reader = list(copies.iterdir())
+        read(spark, Source(path=log, format="csv"), log)
+        assert (len(of_reader), len(list(copies.iterdir()))) == (1, 2)
+        reader.kill()
+    HELD.close()
+    assert list(copies.iterdir()) == of_reader
+    read(spark, Source(path=str(table)), str(table))
+    assert list(copies.iterdir()) == []
 
 
 @pytest.mark.every_engine

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from serving.metrics.own_folder import own_folder
+from contracts.locks.own_folder import own_folder
 
 PREFIX = "sluice-own."
 HOLDER = """
 import sys
 from pathlib import Path
-from serving.metrics.own_folder import own_folder
+from contracts.locks.own_folder import own_folder
 with own_folder(sys.argv[1], Path(sys.argv[2])) as folder:
     (folder / "content").touch()
     print(folder, flush=True)

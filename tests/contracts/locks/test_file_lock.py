@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.bundle.file_lock import Held, let_go, take
+from contracts.locks.file_lock import Held, let_go, take
 
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from contracts.bundle.file_lock import take
+from contracts.locks.file_lock import take
 take(Path(sys.argv[1]), "the dead one")
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -34,9 +34,9 @@ def own_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
         os.close(lock)
 
 
-def remove_left(prefix: str, parent: Path) -> None:
-    """Folders that nobody holds."""
-    for place in parent.glob(f"{prefix}*"):
+def remove_left(prefix: str, parent: Path | None = None) -> None:
+    """Folders that nobody holds; `parent` as there."""
+    for place in (parent or Path(tempfile.gettempdir())).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             lock = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
