@@ -114,7 +114,7 @@ class RequestObserver:
             self.kept("metrics of the stop", self.metrics.stopped)
 
     def close(self) -> None:
-        """No call is told of any more."""
+        """No call is told of any more; what is still to be sent of those before is sent, for a moment at most."""
         if self.traces is not None:
             self.traces.close()
 

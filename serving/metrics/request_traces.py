@@ -12,6 +12,7 @@ before the first was spent waiting and reading.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 
@@ -27,6 +28,7 @@ from contracts.errors import ConfigError
 from serving.request.query import PageAnswer, RankAnswer, StageReport, slates_of
 
 PROPAGATOR = TraceContextTextMapPropagator()
+CLOSE_SECONDS = 2.0
 
 
 class RequestTraces:
@@ -66,9 +68,12 @@ class RequestTraces:
             begun += 1000 * stage.microseconds
             span.end(begun)
 
-    def close(self) -> None:
-        """Sends what is left."""
-        self._provider.shutdown()
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Sends what is left, as far as that takes no longer: a collector that hangs would hold the process for as
+        long as the exporter waits for it."""
+        sending = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
+        sending.start()
+        sending.join(seconds)
 
 
 def _stages(answer: RankAnswer | PageAnswer | None) -> list[StageReport]:

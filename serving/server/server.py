@@ -36,7 +36,7 @@ from serving.catalogue.catalogue import Catalogue
 from serving.counter_snapshots.kept_counters import followed
 from serving.events.event_room import EventRoom
 from serving.item_counters.counter_state import NO_COUNTERS, CounterState
-from serving.metrics.request_observer import Watched, observer_of_process, watch
+from serving.metrics.request_observer import RequestObserver, Watched, observer_of_process, watch
 from serving.request import message_bounds
 from serving.request.by_name import ByName
 from serving.request.timed_read import TimedServer
@@ -145,14 +145,14 @@ class Server:
             bundle = replace(bundle, live=self._counters.follower.columns)
         funnel = behind_others(partial(Funnel, bundle))
         warm_up(funnel, bundle)
-        self._observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
+        self.observer, self._answers, self._manifest = observer_of_process(bundle), answers, bundle.manifest
         serve, who = bundle.settings.serve, caller_name(gate, settings.balanced)
-        self._events = EventRoom(settings.fresh, bundle.event_features, serve, self._observer.recorded, who,
-                                 settings.event_stream, self._observer.was_late, self._observer.refused_events)
+        self._events = EventRoom(settings.fresh, bundle.event_features, serve, self.observer.recorded, who,
+                                 settings.event_stream, self.observer.was_late, self.observer.refused_events)
         self._catalog = CatalogServicer(catalogue, serve, who, self._counter_state)
         self._stored = stored_users(settings, bundle)
         users = OnlineUsers(self._stored, self._events.users) if self._stored else self._events.users
-        self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self._observer, users, who)
+        self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self.observer, users, who)
         if catalogue is not None:
             catalogue.follower.lulls = self._servicer.engine.lulls
         if self._counters is not None:
@@ -174,7 +174,7 @@ class Server:
             tasks.append(asyncio.create_task(self._stored.follow()))
         for service in RANKED:
             self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
-        tasks.append(asyncio.create_task(watch(self._observer, self._watched)))
+        tasks.append(asyncio.create_task(watch(self.observer, self._watched)))
         on_ready(bound)
         await self._stopping.wait()
         for task in tasks:
@@ -231,7 +231,7 @@ class Server:
     async def _stop(self) -> None:
         end = time.monotonic() + KEEP_SECONDS
         self._health.stop()
-        self._observer.stopping()
+        self.observer.stopping()
         await self._take_in()
         self._servicer.refusing = True
         await self._take_in()
@@ -271,13 +271,15 @@ def run(
             catalogue = open_.enter_context(closing(behind_others(partial(Catalogue, bundle, folder, settings.fresh))))
             bundle = catalogue.bundle
             catalogue.follower.start()
-        uvloop.run(_serve(bundle, settings, answers, catalogue if settings.fresh else None, on_ready, gate))
+        observer = uvloop.run(_serve(bundle, settings, answers, catalogue if settings.fresh else None, on_ready, gate))
+    observer.close()  # last: it may wait for a collector of traces
 
 
 async def _serve(
     bundle: LoadedBundle, settings: ServerSettings, answers: ResponseLog | None, catalogue: Catalogue | None,
     on_ready: OnReady, gate: Callable[[], None] | None,
-) -> None:
+) -> RequestObserver:
+    """Who has looked on, once it is stopped."""
     def ready(port: int) -> None:
         log.info("serving %s, published %.0f s ago, %s %s", bundle.version, bundle_age(bundle.manifest),
                  "to the balancer on" if settings.balanced else "on", address(settings.host, port))
@@ -287,3 +289,4 @@ async def _serve(
     if gate is not None:
         await asyncio.to_thread(gate)
     await server.run(ready)
+    return server.observer

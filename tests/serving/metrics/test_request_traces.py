@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
+
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
@@ -49,6 +53,28 @@ def test_a_call_continues_the_callers_trace_with_a_span_a_stage() -> None:
 def test_a_call_that_fails_is_an_error() -> None:
     whole = spans(EndedCall("Score", "INTERNAL", 0.001))["sluice.v1.Ranking/Score"]
     assert whole.status.status_code is StatusCode.ERROR
+
+
+class Hanging(SpanExporter):
+    """Takes no spans before `goes_on`."""
+
+    def __init__(self) -> None:
+        self.goes_on, self.taken = threading.Event(), threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.goes_on.wait()
+        self.taken.set()
+        return SpanExportResult.SUCCESS
+
+
+def test_the_end_waits_a_moment_for_a_collector_and_no_longer() -> None:
+    collector = Hanging()
+    traces = RequestTraces(collector, "market-1")
+    RequestObserver(traces=traces).ended(EndedCall("Rank", "OK", 0.005, ANSWER))
+    traces.close(0.05)
+    assert not collector.taken.is_set()
+    collector.goes_on.set()
+    assert collector.taken.wait(20)
 
 
 def test_what_the_caller_has_not_sampled_is_not_recorded() -> None:

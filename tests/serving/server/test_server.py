@@ -424,6 +424,19 @@ def test_sigterm_ends_a_server_whose_health_is_watched_by_one_that_takes_nothing
     assert logged(tmp_path / "answers", "last")["status"] == "OK"
 
 
+@pytest.mark.slow
+def test_a_collector_of_traces_that_hangs_does_not_hold_up_the_end(bundle_folder, loaded, tmp_path, monkeypatch):
+    """Who has not ended after 15 s is killed, so that 15 s is what others may wait for."""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{hanging.getsockname()[1]}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "60")
+        server = ServerProcess(bundle_folder, tmp_path / "server.log", options=("--workers", "1"))
+        with RankingClient(server.target) as client:
+            client.rank(a_user(loaded), seconds=60)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(15) == 0
+
+
 def running(answers: list[grpc.Future]) -> int:
     return sum(not answer.done() for answer in answers)
 
