@@ -14,6 +14,25 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SPACE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"]), "sh", "-c"]
 MOUNT = 'mount -t tmpfs -o size="$1" none "$2"'
+FILL = """
+import os, sys
+from pathlib import Path
+disk = Path(sys.argv[1])
+
+def fill():
+    try:
+        with (disk / "filler").open("ab", buffering=0) as filler:
+            while filler.write(b"x" * 4096):
+                pass
+    except OSError:
+        pass
+
+def tried(action):
+    try:
+        return action()
+    except OSError as error:
+        return error.strerror
+"""
 
 
 def run(code: str, disk: Path, size: str, *arguments: Path) -> str:

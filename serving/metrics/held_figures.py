@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict
 
 FIRST_BYTES = 1 << 16  # as the library begins
@@ -30,11 +29,6 @@ class HeldFigures(MmapedDict):
             with open(self._fname, "r+b") as file:  # the library's own handle appends, which not every system takes
                 os.posix_fallocate(file.fileno(), 0, 2 * self._capacity)
         super()._init_value(key)
-
-
-def hold_figures() -> None:
-    """All figures of this process are held so from now on; before the first is made."""
-    values.MmapedDict = HeldFigures  # type: ignore[misc]
 
 
 def _make(path: Path) -> None:

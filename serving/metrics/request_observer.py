@@ -146,10 +146,10 @@ def _metrics() -> ServingMetrics | None:
         return None
     from prometheus_client import CollectorRegistry  # not before: it looks at the environment once
 
-    from serving.metrics.held_figures import hold_figures
     from serving.metrics.serving_metrics import ServingMetrics
+    from serving.metrics.waiting_figures import let_figures_wait
 
-    hold_figures()
+    let_figures_wait()
     try:
         return ServingMetrics(CollectorRegistry())
     except OSError as error:

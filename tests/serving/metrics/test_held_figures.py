@@ -9,26 +9,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from serving.metrics.held_figures import HeldFigures
 from tests import small_disk
 
-FILL = """
-import os, sys
-from pathlib import Path
-disk = Path(sys.argv[1])
-
-def fill():
-    try:
-        with (disk / "filler").open("ab", buffering=0) as filler:
-            while filler.write(b"x" * 4096):
-                pass
-    except OSError:
-        pass
-
-def tried(action):
-    try:
-        return action()
-    except OSError as error:
-        return error.strerror
-"""
-ONE_FILE = FILL + """
+ONE_FILE = small_disk.FILL + """
 from serving.metrics.held_figures import HeldFigures
 
 held, added = HeldFigures(str(disk / "counter_1.db")), []
@@ -47,20 +28,6 @@ before = len(added)
 print(tried(lambda: add(2 * before)), len(added) // before)
 print([value for _, value, _ in held.read_all_values()] == added)
 """
-ALL_FILES = FILL + """
-os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(disk)
-from types import SimpleNamespace
-from serving.metrics.request_observer import NOBODY, EndedCall, observer_of_process
-
-bundle = SimpleNamespace(version="shop-1", reference=None)
-if sys.argv[2] == "before":
-    fill()
-observer = observer_of_process(bundle)
-fill()
-for number in range(400):  # of a method each: more than its file has room for
-    observer.ended(EndedCall(f"Rank{number}", "OK", 0.01))
-print(observer is NOBODY)
-"""
 FULL = "No space left on device"
 
 
@@ -78,9 +45,3 @@ def test_a_figure_without_room_is_an_error_and_the_others_stay(tmp_path: Path) -
     """No half of a file is left, and figures go on once there is room."""
     lines = small_disk.run(ONE_FILE, tmp_path / "disk", str(1 << 20)).splitlines()
     assert lines == [f"{FULL} ['counter_1.db', 'filler']", f"{FULL} {FULL}", "True", "None 3", "True"]
-
-
-def test_a_process_serves_on_where_there_is_no_room_for_its_figures(tmp_path: Path) -> None:
-    """From its begin, or from later on."""
-    assert small_disk.run(ALL_FILES, tmp_path / "disk", str(1 << 20), Path("before")) == "True\n"
-    assert small_disk.run(ALL_FILES, tmp_path / "disk", str(1 << 20), Path("later")) == "False\n"
