@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,6 +19,7 @@ from contracts.config.log import Source
 from contracts.errors import DataError, SchemaError
 from contracts.table_files import is_hidden, is_landed_name
 from pipelines.engine.expressions import with_expression
+from pipelines.reading import column_types
 
 _DERIVED = "_derived"
 _FRACTIONS, _WHOLE = ("float", "double"), ("tinyint", "smallint", "int", "bigint")
@@ -51,25 +50,11 @@ def as_landed(source: Source) -> Source:
 
 
 def groups(path: str, what: str) -> list[list[str]]:
-    """The files, oldest first, in groups of which none holds one column as two types: what one configuration read as
-    text, and a later one as numbers. Raises DataError where one is damaged."""
+    """The files, oldest first, as pipelines/reading/column_types.py groups them. Raises DataError where one is
+    damaged."""
     folder = Path(path.removeprefix("file://"))
     files = [file for file in folder.rglob("*.parquet") if not is_hidden(file.relative_to(folder))]
-    files.sort(key=lambda file: file.name)
-    types = [_types(file, what) for file in files]
-    names = sorted({name for one in types for name in one})
-    several = [name for name in names if len({one[name] for one in types if name in one}) > 1]
-    found = dict[tuple[pa.DataType | None, ...], list[str]]()
-    for file, one in zip(files, types, strict=True):
-        found.setdefault(tuple(map(one.get, several)), []).append(str(file))
-    return sorted(found.values(), key=lambda group: Path(group[-1]).name)
-
-
-def _types(file: Path, what: str) -> dict[str, pa.DataType]:
-    try:
-        return {field.name: field.type for field in pq.read_schema(file)}
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{what}: {file} is damaged or cut short; copy or write this file again") from error
+    return [list(map(str, group)) for group in column_types.groups(files, what)]
 
 
 def joined(frames: Sequence[DataFrame]) -> DataFrame:

@@ -45,7 +45,7 @@ def bill(config: Config, billed: Billed) -> Bill:
     log = response_history.read(billed.answers, billed.since, billed.until)
     shown = response_history.shown(log, billed.until, first_only=False)
     priced = shown.filter(pc.is_valid(shown["price"])).sort_by("time")
-    clicks = click_log.read(config, Path(str(billed.clicks or config.path(config.label.clicks, billed.data))))
+    clicks = click_log.read(config, str(billed.clicks or config.path(config.label.clicks, billed.data)))
     hit = click_log.clicked(priced, clicks, config.label.clicks.window)
     paid = _once(priced, hit)
     unpaid = click_log.unpaid(priced, clicks, config.label.clicks.window, billed.since, billed.until)

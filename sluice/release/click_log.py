@@ -12,40 +12,70 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from contracts.config.config import Config
-from contracts.errors import ConfigError, SchemaError
+from contracts.errors import ConfigError, DataError, SchemaError
 from contracts.table_files import is_hidden, is_landed_name
+from pipelines.reading import column_types
 
 TIME = pa.timestamp("us", "UTC")
 
 
-def read(config: Config, folder: Path) -> pa.Table:
+def read(config: Config, address: str | Path) -> pa.Table:
     """request_id and item as text, `clicked` in UTC; rows that lack one are left out.
 
     Raises ConfigError when clicks are not joined by request and item, or are neither Parquet nor landed by a server;
-    SchemaError without a column.
+    SchemaError where no file has a column, or one of another kind; DataError where there are no files, or one is
+    damaged. Each file is read as it is: a server lands other columns, or other types of them, once another bundle is
+    served.
     """
-    clicks, log = config.label.clicks, config.log
+    clicks, log, folder = config.label.clicks, config.log, Path(address)
     if clicks is None or set(clicks.on) != {log.request_id, log.item_id}:
         raise ConfigError("clicks on answers are joined by request and item: label.clicks.on must name log.request_id "
                           f"and log.item_id ({log.request_id!r}, {log.item_id!r}) and no more")
-    if clicks.format.lower() != "parquet" and not _is_landed(folder):
+    there = _files(folder)
+    if clicks.format.lower() != "parquet" and not all(is_landed_name(path.name) for path in there):
         raise ConfigError(f"clicks on answers are read as Parquet, and those at {folder} are {clicks.format} "
                           "(label.clicks.format); --clicks names the same clicks in Parquet: a copy of them, or the "
                           "folder that `sluice serve --fresh` lands them in")
-    table = ds.dataset(folder, format="parquet", exclude_invalid_files=True)
-    names = [str(log.request_id), str(log.item_id), clicks.event_time]
-    for name in names:
-        if name not in table.schema.names:
-            raise SchemaError(f"{folder} has no column {name!r}; it has {', '.join(table.schema.names)}")
-    request, item, clicked = table.to_table(columns=names).columns
-    return pa.table({"request_id": request.cast(pa.string()), "item": item.cast(pa.string()),
-                     "clicked": clicked.cast(TIME)}).drop_null()
+    files = _parquet(there)
+    if not files:
+        raise DataError(f"no clicks at {address}; --clicks names a folder of this machine that holds some as Parquet")
+    return _joined(files, [str(log.request_id), str(log.item_id), clicks.event_time], folder)
 
 
-def _is_landed(folder: Path) -> bool:
-    """Whether a server has landed all of it, which is Parquet whatever the table's format."""
+def _files(folder: Path) -> list[Path]:
     files = [path for path in folder.rglob("*") if path.is_file() and not is_hidden(path.relative_to(folder))]
-    return bool(files) and all(is_landed_name(path.name) for path in files)
+    return [folder] if folder.is_file() else files
+
+
+def _parquet(files: list[Path]) -> list[Path]:
+    """Of those, by their names or by what they hold; a server's are, whatever the table's format."""
+    others = [path for path in files if path.suffix != ".parquet"]
+    known = ds.dataset(others, format="parquet", exclude_invalid_files=True).files if others else []
+    return [path for path in files if path.suffix == ".parquet" or str(path) in known]
+
+
+def _joined(files: list[Path], names: list[str], folder: Path) -> pa.Table:
+    groups = column_types.groups(files, "clicks", names)
+    held = {name for group in groups for name in column_types.types_of(group[0], "clicks")}
+    for name in names:
+        if name not in held:
+            raise SchemaError(f"{folder} has no column {name!r}; it has {', '.join(sorted(held))}")
+    return pa.concat_tables([_read(group, names) for group in groups]).drop_null()
+
+
+def _read(files: list[Path], names: list[str]) -> pa.Table:
+    """Files that have the columns alike; a column that they lack is null."""
+    table = ds.dataset(files, format="parquet")
+    found = table.to_table(columns=[name for name in names if name in table.schema.names])
+    kinds = {"request_id": pa.string(), "item": pa.string(), "clicked": TIME}
+    columns = [found[name] if name in found.column_names else pa.nulls(found.num_rows) for name in names]
+    try:
+        return pa.table([column.cast(kind, safe=False) for column, kind in zip(columns, kinds.values(), strict=True)],
+                        list(kinds))
+    except pa.ArrowException as error:
+        held = ", ".join(f"{name} {column.type}" for name, column in zip(names, columns, strict=True))
+        raise SchemaError(f"clicks: {files[0]} has {held}, which cannot be read as two keys and a time ({error}); "
+                          "write keys as text or numbers, and the time as a timestamp") from None
 
 
 class Unpaid(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from contracts.config.config import Config
-from contracts.errors import BundleError, ConfigError, SchemaError
+from contracts.errors import BundleError, ConfigError, DataError
 from contracts.release.watch import FOLDER, WatchFigure, WatchSummary
 from contracts.summaries import summary
 from models.tracking.bundle_registry import CHAMPION, REPLACED, BundleRegistry, registry_uri
@@ -128,16 +128,13 @@ def _clicks(config: Config, watched: Watched, answers: LoggedResponses, until: d
     if config.label.clicks is None:
         return f"{what}: the configuration has no table of clicks"
     address = str(watched.clicks or config.path(config.label.clicks, watched.data))
-    folder = Path(address)
-    if not folder.exists():
-        return f"{what}: no clicks at {address}; --clicks names a folder of this machine"
     wait = min(settings.click_wait, config.label_window)
     try:
-        clicks = click_log.read(config, folder)
-    except (ConfigError, SchemaError) as error:
+        clicks = click_log.read(config, address)
+    except (ConfigError, DataError) as error:
         return f"{what}: {error}"
     if not len(clicks):
-        return f"{what}: the clicks at {folder} hold none"
+        return f"{what}: the clicks at {address} hold none"
     reach = min(until, pc.max(clicks["clicked"]).as_py())
     shown = response_history.shown(answers, reach - timedelta(seconds=wait), config.log.position is not None)
     hit, predicted = click_log.clicked(shown, clicks, wait), shown["probability"].to_numpy()

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contracts.config.config import Config
-from contracts.errors import ConfigError, SchemaError
+from contracts.errors import ConfigError, DataError, SchemaError
 from contracts.table_files import landed_name
 from sluice.release import click_log
 
@@ -59,6 +59,14 @@ def test_what_cannot_be_joined_is_said(tmp_path):
     assert "clicks.on" not in str(caught.value)
 
 
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_where_there_are_none_it_says_so(tmp_path, format_):
+    (tmp_path / "empty").mkdir()
+    for name in ("nowhere", "empty"):
+        with pytest.raises(DataError, match=f"no clicks at {tmp_path / name}; --clicks names"):
+            click_log.read(config(format=format_), str(tmp_path / name))
+
+
 def test_what_a_server_landed_is_read_whatever_the_format_of_the_log(tmp_path):
     clicks = pa.table({"ad": ["i"], "request": ["r"], "at": [NOON]})
     pq.write_table(clicks, tmp_path / landed_name(1, 1))
@@ -68,3 +76,34 @@ def test_what_a_server_landed_is_read_whatever_the_format_of_the_log(tmp_path):
     (tmp_path / "own.csv").write_text("ad,request,at\n")
     with pytest.raises(ConfigError, match="are csv"):
         click_log.read(config(format="csv"), tmp_path)
+
+
+def test_files_of_other_columns_and_types_are_read_as_each_is(tmp_path):
+    """A server lands other ones once another bundle is served; the first file says nothing of the later ones."""
+    others = pa.table({"ad": ["i0"], "at": [NOON]})  # of a configuration that called the request otherwise
+    numbers = pa.table({"at": [NOON], "request": pa.array([7]), "ad": pa.array([12])})
+    texts = pa.table({"request": ["r"], "ad": ["012"], "at": pa.array([NOON], pa.timestamp("ns", "UTC")), "more": [1]})
+    for number, table in enumerate((others, numbers, texts, numbers), 1):
+        pq.write_table(table, tmp_path / landed_name(number, number))
+    found = click_log.read(config(format="csv"), tmp_path)
+    assert sorted(found["request_id"].to_pylist()) == ["7", "7", "r"]
+    assert sorted(found["item"].to_pylist()) == ["012", "12", "12"]
+    assert found["clicked"].to_pylist() == [NOON] * 3
+
+
+def test_a_damaged_file_is_named_and_what_is_no_parquet_passed_over(tmp_path):
+    clicks = pa.table({"ad": ["i"], "request": ["r"], "at": [NOON]})
+    for name in ("one.parquet", "two.parquet", "three"):
+        pq.write_table(clicks, tmp_path / name)
+    (tmp_path / "README").write_text("what lies here")
+    assert click_log.read(config(), tmp_path).num_rows == 3
+    two = tmp_path / "two.parquet"
+    two.write_bytes(two.read_bytes()[:40])
+    with pytest.raises(DataError, match=f"{two} is damaged or cut short"):
+        click_log.read(config(), tmp_path)
+
+
+def test_a_column_that_is_no_key_or_time_is_said(tmp_path):
+    pq.write_table(pa.table({"ad": ["i"], "request": ["r"], "at": ["noon"]}), tmp_path / "one.parquet")
+    with pytest.raises(SchemaError, match=r"one\.parquet has .*, at string, which cannot be read as"):
+        click_log.read(config(), tmp_path)
