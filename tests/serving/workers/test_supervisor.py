@@ -111,11 +111,6 @@ def swap_under_load(platform: Platform, server: ServerProcess, swaps: int, proce
 
 
 @pytest.mark.slow
-def test_bundles_are_changed_under_load_without_a_failed_request(platform, server):
-    swap_under_load(platform, server, 2)
-
-
-@pytest.mark.slow
 def test_two_workers_are_changed_together(platform):
     """And both have callers of their own; also where one of the first two was killed and replaced."""
     server = platform.start(workers=2)
@@ -356,17 +351,12 @@ def test_a_disk_that_takes_no_note_of_what_is_served_stops_nothing(platform):
 
 
 @pytest.mark.slow
-def test_a_second_server_on_the_port_is_refused(platform, server, tmp_path):
-    options = ("--registry", platform.uri, "--cache", str(tmp_path / "cache"))
+def test_a_second_server_on_the_port_or_with_the_cache_is_refused(platform, server, tmp_path):
+    registry, log = ("--registry", platform.uri, "--cache"), tmp_path / "second.log"
     with pytest.raises(SluiceError, match=f"port {server.port} on 127.0.0.1 cannot be had"):
-        ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", server.port, options)
-
-
-@pytest.mark.slow
-def test_a_second_server_with_the_cache_is_refused(platform, server, tmp_path):
-    options = ("--registry", platform.uri, "--cache", str(platform.cache))
+        ServerProcess(f"models:/market@{CHAMPION}", log, server.port, (*registry, str(tmp_path / "cache")))
     with pytest.raises(SluiceError, match="keeps the bundles of another `sluice serve`"):
-        ServerProcess(f"models:/market@{CHAMPION}", tmp_path / "second.log", options=options)
+        ServerProcess(f"models:/market@{CHAMPION}", log, options=(*registry, str(platform.cache)))
 
 
 @pytest.mark.slow
