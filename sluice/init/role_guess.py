@@ -165,7 +165,7 @@ def _with_tables(
     """User and item, told by the tables beside where names did not, and every table that fits one of them."""
     fits: list[Fit] = []
     whole = [c for c in columns if c is user or c is item or len(c.known) == len(c.values)]
-    for column, table, key, why in matching(whole, beside, (user, item)):
+    for column, table, key, why in matching(whole, beside, user, item):
         side: Side = "user" if column is user or (column is not item and speaks_of_users(table)) else "item"
         if side == "user" and user is None:
             user, notes["user_id"] = column, why

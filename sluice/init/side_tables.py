@@ -1,8 +1,10 @@
 """Files beside the log that hold a row per user or per item, found by their keys and offered joined; or its clicks.
 
 A table fits a column of the log when one of its columns has every value once and knows nearly all of the log's; where
-neither side has names, the two sets of values must also be nearly equal, for running numbers fit everything. Of a user
-or item that the log names itself, a table whose key is named alike may know a third: what it says of these is worth it.
+neither side has names, the two sets of values must also be nearly equal, for running numbers fit everything. Of the
+log's own users and items, of which a sample shows some, it is enough that the values are no running numbers, or that
+the file is named for such (movies.dat) and begins with them; and of those that the log names itself, a table whose key
+is named alike may know a third: what it says of these is worth it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,11 @@ Side = Literal["user", "item"]
 MOST_FILES, GLANCE = 30, 2000  # GLANCE: rows that tell whether a file is worth reading
 KNOWS, EQUAL, FEWEST = 0.9, 0.8, 20
 SOME = 1 / 3  # of the users or items of the log
+SCATTERED = 4  # times as many whole numbers as keys between the least and the largest: a foreign number is hardly a key
 NEARLY = 0.8  # of its rows have keys of their own: meant as a row per key, unlike a log
 USERS = re.compile(r"user|customer|client|member|visitor|people|person|reader|profile|account|demographic", re.I)
+ITEMS = re.compile(r"item|product|movie|film|song|track|artist|album|article|news|book|game|anime|video|recipe|hotel|"
+                   r"listing|offer|restaurant|business|venue|course|job|podcast|(^|[ _])ads?($|[ _.])", re.I)
 PERSONAL = re.compile(r"(^|[ _])(age|gender|sex|occupation|birth\w*)($|[ _])", re.I)
 CLICKS = re.compile(r"click|purchase|conversion|order|booking|install", re.I)
 FLAGS, MOST_FLAGS, SINGLE = 5, 20, 0.9
@@ -135,31 +140,46 @@ def clicks_beside(log: Sequence[Column], time: Column, tables: Sequence[Beside])
 
 
 def matching(
-    log: Sequence[Column], tables: Sequence[Beside], named: Sequence[Column | None]
+    log: Sequence[Column], tables: Sequence[Beside], user: Column | None, item: Column | None
 ) -> Iterator[tuple[Column, Beside, Column, str]]:
-    """(column of the log, table, its key, why) of everything that fits, the closest fit of a column first; `named` are
-    the log's own users and items."""
+    """(column of the log, table, its key, why) of everything that fits, the closest fit of a column first; `user` and
+    `item` are the log's own."""
     for column in log:
         if column.type not in ("integer", "text") or len(column.distinct) < FEWEST:
             continue
-        some = any(column is other for other in named)
-        fits = [fit for table in tables for fit in _fits(column, table, SOME if some else KNOWS)]
+        side: Side | None = "user" if column is user else "item" if column is item else None
+        fits = [fit for table in tables for fit in _fits(column, table, side)]
         for _, knows, table, key in sorted(fits, key=lambda fit: -fit[0]):
             rest = "" if knows >= KNOWS else ", and says nothing of the others"
             yield column, table, key, (f"{table.stem} has a row for each of {len(key.distinct)} values of {key.name}; "
                                        f"it knows {knows:.0%} of the log's {column.name}{rest}")
 
 
-def _fits(column: Column, table: Beside, least: float) -> Iterator[tuple[float, float, Beside, Column]]:
+def _fits(column: Column, table: Beside, side: Side | None) -> Iterator[tuple[float, float, Beside, Column]]:
+    """(share of both that is shared, share of the log's that is known, table, key); `side`: whose ids the column is."""
     values = {str(value) for value in column.known}
+    least = KNOWS if side is None else SOME
     for key in table.columns:
         if not _are_keys(key, column) or len(key.known) < len(key.values) or len(key.distinct) < len(key.values):
             continue
         keys = {str(value) for value in key.values}
         both = len(values & keys)
         knows, overlap = both / len(values), both / len(values | keys)
-        if (knows >= least and _same_name(column, key, table)) or (knows >= KNOWS and overlap >= EQUAL):
+        meant = side is not None and (_scattered(keys) or (key is table.columns[0] and _named_for(side, table)))
+        if (knows >= least and _same_name(column, key, table)) or (knows >= KNOWS and (overlap >= EQUAL or meant)):
             yield overlap, knows, table, key
+
+
+def _scattered(keys: set[str]) -> bool:
+    """Whether they are no running numbers, which know any other ids of few digits."""
+    if not all(key.isdecimal() for key in keys):
+        return True
+    numbers = [int(key) for key in keys]
+    return max(numbers) - min(numbers) >= SCATTERED * len(numbers)
+
+
+def _named_for(side: Side, table: Beside) -> bool:
+    return speaks_of_users(table) if side == "user" else bool(ITEMS.search(table.stem)) and not speaks_of_users(table)
 
 
 def not_joined(roles: dict[Side, Column | None], tables: Sequence[Beside]) -> Iterator[tuple[str, str]]:
@@ -225,7 +245,10 @@ def side_table(
             continue
         looked_up = dataclasses.replace(one, values=[None if row is None else one.values[row] for row in rows])
         for field in fields_of(looked_up, Roles(None, None, roles.truth), left_out, side):
-            fields.append(dataclasses.replace(field, column=one))
+            if field.kind == "categorical" and len(one.distinct) >= SINGLE * len(one.values):
+                left_out[one.name] = f"nearly every {side} has one of its own: another name of {key.name}, which is one"
+            else:
+                fields.append(dataclasses.replace(field, column=one))
     return SideTable(side, beside, key, column, fields, left_out, why)
 
 

@@ -100,6 +100,40 @@ def test_a_table_of_a_third_of_the_items_is_joined_and_one_of_fewer_told(known: 
         assert (said in told) is (known < ITEMS)
 
 
+@pytest.mark.parametrize(("file", "step", "joined"), [
+    ("movies.dat", 1, True), ("films.dat", 1, True), ("titles.dat", 1, False), ("titles.dat", 37, True)])
+def test_without_names_a_table_of_more_items_is_joined_by_its_name_or_by_numbers_that_do_not_run(
+    file: str, step: int, joined: bool, tmp_path: Path
+) -> None:
+    """Ratings of a few of its items alone, as a sample of a long log shows them."""
+    path = ratings(tmp_path / "ratings.dat", "", "::")
+    rows = (line.split("::") for line in path.read_text().splitlines())
+    path.write_text("\n".join("::".join([user, f"{step * int(item):07}", *rest]) for user, item, *rest in rows) + "\n")
+    movies = (f"{step * item:07}::Film {item} ({1950 + item % 60})::{GENRES[item % 4]}|{GENRES[item % 3]}"
+              for item in range(1, 3 * ITEMS))
+    (tmp_path / file).write_text("\n".join(movies) + "\n")
+    found, config = looked_at(path)
+    assert [table.beside.stem for table in found.tables] == ([file] if joined else [])
+    assert (config.items is not None) is joined
+
+
+def test_without_names_a_table_of_more_users_is_joined_by_its_name(tmp_path: Path) -> None:
+    """Of a log in the order of its users a sample shows few of them."""
+    path = nameless(tmp_path)
+    people = (f"{user}|{20 + user % 50}|{'MF'[user % 2]}|{'abc'[user % 3]}" for user in range(1, 20 * USERS + 1))
+    (tmp_path / "u.user").write_text("\n".join(people) + "\n")
+    assert [table.beside.stem for table in looked_at(path)[0].tables] == ["u.user", "u.item"]
+
+
+def test_another_number_of_each_user_is_no_field(tmp_path: Path) -> None:
+    path = nameless(tmp_path)
+    people = (f"{user}|{user * 104729 % 99991}|{'MF'[user % 2]}" for user in range(1, USERS + 1))
+    (tmp_path / "u.user").write_text("\n".join(people) + "\n")
+    found, _ = looked_at(path)
+    assert [field.name for field in found.tables[0].fields] == ["user_c2"]
+    assert "another name of c0" in found.tables[0].left_out["c1"]
+
+
 @pytest.mark.slow
 def test_without_names_a_table_of_half_the_keys_is_none(tmp_path: Path) -> None:
     path = nameless(tmp_path)
