@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from pathlib import Path
 
 from contracts.config.section import Section
+from contracts.errors import ConfigError
 from serving.access.tls import TlsFiles
 
 
@@ -32,6 +34,24 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def check_host(host: str, option: str) -> None:
+    """Raises ConfigError where no process of this machine can listen on it."""
+    why = "it is empty" if not host else ""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM) if host else []
+    except (OSError, UnicodeError) as error:  # of a name that IDNA does not have
+        found, why = [], getattr(error, "strerror", None) or "it is no name of a host"
+    for family, kind, protocol, _, place in found:
+        try:
+            with socket.socket(family, kind, protocol) as tried:
+                tried.bind(place)
+            return
+        except OSError as error:
+            why = str(error.strerror)
+    raise ConfigError(f"{option} {host!r} is no address of this machine ({why}); give 127.0.0.1 for callers of this "
+                      "machine alone, 0.0.0.0 for all, or one of its own, without a port")
 
 
 def address(host: str, port: int) -> str:

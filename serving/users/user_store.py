@@ -19,6 +19,9 @@ def place_of(store: str) -> Path | str:
     if "/" not in store and not Path(store or "/none").is_dir():
         raise ConfigError(f"{store!r} is no folder that is there, and no address of a Redis or Valkey; give "
                           f"./{store or 'FOLDER'} for a new folder, or redis://HOST:PORT/DB")
+    if Path(store).exists() and not Path(store).is_dir():
+        raise ConfigError(f"{store!r} is a file, and the store of users is a folder, or a Redis or Valkey by its "
+                          "address; give another one, or redis://HOST:PORT/DB")
     return Path(store)
 
 

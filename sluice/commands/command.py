@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -35,6 +36,16 @@ app = typer.Typer(
 )
 
 
+def unfit(value: object, is_path: bool = False) -> str:
+    """What is wrong with it, "" for nothing: an empty path would be the folder that one happens to be in, and what is
+    no number, or without end, lies within every bound."""
+    if is_path and value == "":
+        return "is empty; give a path, . for the folder that you are in, or leave it out"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value} is no number to count with; give a finite one"
+    return ""
+
+
 def local_folder(given: str | Path) -> Path:
     """A folder on this machine's file systems. Raises BadParameter on an address such as s3a://bucket/x."""
     if SCHEME.match(str(given)):
@@ -42,6 +53,8 @@ def local_folder(given: str | Path) -> Path:
             f"{given} is the address of an object store, and results are put in place by renames, which it lacks: give "
             "a folder of this machine, or of a file system that the cluster shares, and copy the results afterwards"
         )
+    if problem := unfit(given, is_path=True):
+        raise typer.BadParameter(problem)
     return Path(given)
 
 
@@ -140,6 +153,15 @@ class Command(TyperCommand):
             for told in getattr(hints.get(parameter.name or ""), "__metadata__", ()):
                 if isinstance(told, ArgumentInfo) and isinstance(parameter, click.Argument):
                     parameter.help = told.help
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises BadParameter for a value that no command takes, whatever its own bounds."""
+        rest = super().parse_args(ctx, args)
+        for parameter in self.params:
+            problem = unfit(ctx.params.get(parameter.name or ""), isinstance(parameter.type, click.Path))
+            if problem:
+                raise click.BadParameter(problem, ctx=ctx, param=parameter)
+        return rest
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """typer has written them beside the options."""

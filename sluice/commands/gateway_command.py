@@ -29,13 +29,14 @@ def gateway(
     """
     from contracts.logs import log_to_stderr
     from serving.access.client_credentials import ClientCredentials
-    from serving.access.doors import is_loopback
+    from serving.access.doors import check_host, is_loopback
     from serving.gateway.app import Upstream
     from serving.gateway.body import BodyBounds
     from serving.gateway.http_server import Address, run
 
     log_to_stderr()
     credentials = ClientCredentials(tls=tls, ca=tls_ca, certificate=tls_certificate, key=tls_key)
+    check_host(host, "--host")
     if not is_loopback(host):
         typer.echo(f"LISTENING ON {host} WITHOUT TLS: requests, answers and tokens can be read and changed on the way; "
                    "put what ends TLS in front, or listen on loopback", err=True)

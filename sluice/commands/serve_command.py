@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from serving.access.doors import Doors
     from serving.workers.supervisor import SupervisorSettings
 
+WEEK = 604_800.0  # seconds
+MOST_PER_CORE, MOST_ANYWHERE = 16, 64  # processes: more would serve less, each with networks of its own in memory
 REGISTRY_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}  # seconds
 
 
@@ -27,9 +29,12 @@ def serve(
         Path | None, typer.Option(help="append every answer to the Parquet log in this folder")
     ] = None,
     registry: Annotated[str | None, typer.Option(help="MLflow's address; else MLFLOW_TRACKING_URI")] = None,
-    poll_seconds: Annotated[float, typer.Option(min=0.1, help="how often alias or folder is looked up")] = 5.0,
+    poll_seconds: Annotated[
+        float, typer.Option(min=0.1, max=WEEK, help="how often alias or folder is looked up")
+    ] = 5.0,
     connection_seconds: Annotated[
-        float, typer.Option(min=0.5, help="how long a caller's connection lives; a change of bundles takes as long")
+        float, typer.Option(min=0.5, max=WEEK, help="how long a caller's connection lives; a change of bundles takes as"
+                            " long")
     ] = 30.0,
     workers: Annotated[int | None, typer.Option(min=1, help="processes that share the port; one per core")] = None,
     follow: Annotated[
@@ -88,6 +93,7 @@ def serve(
     """
     os.environ["OMP_NUM_THREADS"] = "1"  # read when numpy, torch and FAISS load, so set before them
     from contracts.logs import log_to_stderr
+    from serving.access.doors import check_host
     from serving.workers.supervisor import SupervisorSettings
 
     log_to_stderr()
@@ -95,12 +101,26 @@ def serve(
     doors = parse_doors(tls_certificate, tls_key, tls_client_ca, access, reflection)
     settings = SupervisorSettings(
         host=host, port=port, answers=log_answers, poll_seconds=poll_seconds, connection_seconds=connection_seconds,
-        workers=workers or os.cpu_count() or 1, doors=doors, fresh=fresh, balanced=balancer,
+        workers=processes(workers), doors=doors, fresh=fresh, balanced=balancer,
         **stores(user_store, event_stream, fresh))
     open_doors(host, doors)
+    if metrics_port is not None:
+        check_host(metrics_host, "--metrics-host")
     check_balancer(balancer)
     with beside(side, doors, announce) as ready:
         serve_as_told(bundle, settings, registry, cache, follow, ready)
+
+
+def processes(wanted: int | None) -> int:
+    """One per core unless told. Raises ConfigError for more than this machine could start."""
+    cores = os.cpu_count() or 1
+    most = max(MOST_PER_CORE * cores, MOST_ANYWHERE)
+    if wanted is not None and wanted > most:
+        from contracts.errors import ConfigError
+
+        raise ConfigError(f"--workers {wanted} is above {most}, the most of a machine with {cores} cores: each is a "
+                          "process with networks of its own in memory; leave it out for one per core")
+    return wanted or cores
 
 
 def stores(user_store: str | None, event_stream: str | None, fresh: Path | None) -> dict[str, str | None]:
@@ -152,13 +172,15 @@ def parse_doors(
 
 
 def open_doors(host: str, doors: Doors) -> None:
-    """Tells an operator what stands open. Raises ConfigError where a file of the doors cannot be used."""
+    """Tells an operator what stands open. Raises ConfigError where a file of the doors cannot be used, and where nobody
+    can listen on the host."""
     import logging
 
-    from serving.access.doors import warnings
+    from serving.access.doors import check_host, warnings
     from serving.access.gate import Gate
     from serving.access.tls import server_credentials
 
+    check_host(host, "--host")
     if doors.tls is not None:
         server_credentials(doors.tls)
     if doors.access is not None:

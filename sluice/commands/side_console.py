@@ -102,8 +102,9 @@ def check_other(target: str) -> None:
     if not target:
         return
     host, _, port = target.rpartition(":")
-    if not (host and port.isdecimal()):
-        raise ConfigError(f"--compare {target!r} is neither there, as a bundle's folder would be, nor HOST:PORT")
+    if not (host and port.isdecimal() and len(port) < 6 and 0 < int(port) < 65_536):
+        raise ConfigError(f"--compare {target!r} is neither there, as a bundle's folder would be, nor HOST:PORT with a "
+                          "port from 1 to 65535")
     if not is_loopback(host):
         log.warning(
             "THE CONSOLE ASKS %s IN PLAIN TEXT: users and contexts typed there can be read on the way; the token is "

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from serving.access.doors import Doors, address, is_loopback, warnings
+from contracts.errors import ConfigError
+from serving.access.doors import Doors, address, check_host, is_loopback, warnings
 from serving.access.tls import TlsFiles
 
 TLS = TlsFiles(certificate=Path("c"), key=Path("k"))
+UNKNOWN = "(not known|name resolution)"  # without a network
 MUTUAL = TLS.model_copy(update={"client_ca": Path("a")})
 
 
@@ -16,6 +18,20 @@ MUTUAL = TLS.model_copy(update={"client_ca": Path("a")})
     ("::", False), ("10.0.0.1", False), ("example.com", False), ("localhost.example.com", False), ("", False)])
 def test_loopback(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "localhost", "127.8.8.8"])
+def test_of_this_machine_are_loopback_and_all_addresses(host: str) -> None:
+    check_host(host, "--host")
+
+
+@pytest.mark.parametrize(("host", "why"), [
+    ("", "it is empty"), ("192.0.2.1", "Cannot assign"), ("127.0.0.1:80", UNKNOWN), ("a b", UNKNOWN),
+    (f"{'a' * 70}.example", "no name of a host")])
+def test_where_nobody_of_this_machine_can_listen_is_refused(host: str, why: str) -> None:
+    """192.0.2.0/24 is nobody's (RFC 5737)."""
+    with pytest.raises(ConfigError, match=rf"--metrics-host '{host}' is no address of this machine \(.*{why}"):
+        check_host(host, "--metrics-host")
 
 
 def test_addresses_of_both_families() -> None:

@@ -23,6 +23,9 @@ def test_a_folder_needs_a_slash_or_to_be_there(tmp_path: Path, monkeypatch: pyte
     for told in ("localhost", "localhost:6379", ""):
         with pytest.raises(ConfigError, match="no address"):
             place_of(told)
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="is a file, and the store of users is a folder"):
+        place_of("./file")
 
 
 def test_what_was_named_is_read_and_else_the_folder_of_what_is_fresh(tmp_path: Path) -> None:

@@ -100,3 +100,26 @@ def test_what_writes_is_refused_while_another_command_writes_there_and_what_read
         assert "has been writing" not in CliRunner().invoke(app, ["quality", config, *out]).output
         assert "has been writing" not in CliRunner().invoke(app, ["report", str(tmp_path)]).output
     assert "has been writing" not in CliRunner().invoke(app, ["train", config, *out]).output
+
+
+@pytest.mark.parametrize("words", [
+    ["serve", "bundle", "--fresh", ""], ["serve", "bundle", "--log-answers", ""], ["serve", "bundle", "--cache="],
+    ["verify", ""], ["features", "run.toml", "--out", ""], ["serve", "bundle", "--metrics-port=0", "--records", ""]])
+def test_an_empty_path_is_not_the_folder_that_one_is_in(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 2
+    assert "is empty; give a path, . for the folder" in " ".join(refused.output.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e400"])
+@pytest.mark.parametrize("words", [["serve", "bundle", "--poll-seconds"], ["rank", "--user", "u", "--timeout"]])
+def test_a_number_that_is_none_lies_within_no_bounds(words: list[str], number: str) -> None:
+    refused = CliRunner().invoke(app, [*words, number])
+    assert refused.exit_code == 2
+    said = " ".join(refused.output.split())
+    assert f"'{words[-1]}'" in said
+    assert any(part in said for part in ("is no number to count with", "is not in the range"))

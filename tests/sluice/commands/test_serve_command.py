@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from contracts.errors import ConfigError
 from serving.access.doors import Doors, warnings
 from sluice.cli import app
-from sluice.commands.serve_command import open_doors, parse_doors, stores
+from sluice.commands.serve_command import open_doors, parse_doors, processes, stores
 
 PEM = Path("some.pem")
 
@@ -40,6 +40,24 @@ def test_a_stream_needs_a_folder_and_both_stores_an_address(tmp_path):
 
 def test_the_store_of_users_may_be_a_folder(tmp_path):
     assert stores(str(tmp_path / "users"), None, None)["user_store"] == str(tmp_path / "users")
+
+
+def test_there_are_as_many_workers_as_cores_unless_told_and_no_more_than_could_start(monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 12)
+    assert [processes(wanted) for wanted in (None, 1, 192)] == [12, 1, 192]
+    with pytest.raises(ConfigError, match="--workers 193 is above 192, the most of a machine with 12 cores"):
+        processes(193)
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert [processes(wanted) for wanted in (None, 64)] == [1, 64]
+
+
+def test_the_command_refuses_a_host_that_is_not_this_machines(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for option in ("--host", "--metrics-host"):
+        asked = ["serve", str(tmp_path), "--port=0", "--workers=1", "--metrics-port=0", option, "192.0.2.1"]
+        refused = CliRunner().invoke(app, asked)
+        assert refused.exit_code == 2
+        assert f"{option} '192.0.2.1' is no address of this machine" in refused.output
 
 
 @pytest.mark.parametrize(("host", "lines"), [("0.0.0.0", 2), ("127.0.0.1", 0)])

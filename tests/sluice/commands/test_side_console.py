@@ -55,7 +55,7 @@ def test_another_machine_that_the_console_asks_is_said_loudly(target, loud, capl
     assert ("THE CONSOLE ASKS 10.0.0.5:7 IN PLAIN TEXT" in caplog.text) == loud
 
 
-@pytest.mark.parametrize("target", ["out/no such bundle", "10.0.0.5", ":7", "10.0.0.5:grpc"])
+@pytest.mark.parametrize("target", ["out/no such bundle", "10.0.0.5", ":7", "10.0.0.5:grpc", "10.0.0.5:99999"])
 def test_what_is_neither_a_folder_nor_an_address_is_not_compared_with(target):
     with pytest.raises(ConfigError, match=f"--compare {target!r} is neither there"), compared(target):
         pass
