@@ -222,6 +222,10 @@ class Config(Section):
             problems.append(f"serve.default_limit {self.serve.default_limit} exceeds max_limit {self.serve.max_limit}")
         if self.serve.max_limit > self.prerank.keep:
             problems.append(f"serve.max_limit {self.serve.max_limit} exceeds prerank.keep {self.prerank.keep}")
+        if self.serve.reserve_ms >= 1000 * self.serve.seconds(None):
+            problems.append(f"serve.reserve_ms {self.serve.reserve_ms:g} leaves nothing of serve.deadline_ms "
+                            f"{self.serve.deadline_ms} and max_deadline_ms {self.serve.max_deadline_ms}: no request "
+                            "could be answered")
         return problems
 
 

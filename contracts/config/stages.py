@@ -212,9 +212,11 @@ class Serve(Section):
         3.0, ge=0, description="of every deadline kept for the answer's way back, besides what writing it takes"
     )
     user_store_ms: float = Field(
-        20.0, gt=0, description="a store of users has so long to answer; then the bundle's row does"
+        20.0, gt=0, le=60_000, description="a store of users has so long to answer; then the bundle's row does"
     )
-    max_queue: int = Field(64, ge=1, description="requests that may wait in one process; more are refused at once")
+    max_queue: int = Field(
+        64, ge=1, le=1_000_000, description="requests that may wait in one process; more are refused at once"
+    )
     queue_ms: int = Field(2000, ge=1, description="a request that waits longer is refused")
     overload: Literal["degrade", "refuse"] = Field(
         "refuse", description="while more comes than can be answered: fewer stages for those that take a partial "
