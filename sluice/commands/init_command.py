@@ -45,7 +45,7 @@ def write_config(path: Path, target: Path | None, label: str | None, force: bool
     sample = read_sample(path, written=Path(os.path.abspath(target)))
     if sample.rows < FEWEST_ROWS:
         raise DataError(f"{path} has {sample.rows} rows; at least {FEWEST_ROWS} are needed to train, validate and test")
-    guessed = guess(typed_columns(sample), label, tables_beside(path))
+    guessed = guess(typed_columns(sample), label, tables_beside(path), sample.rows)
     guessed = guessed if sample.dialect else as_numbers(guessed)
     guessed.not_joined.update(passed_over(path))
     guessed.left_out.update(dict.fromkeys(partitions(path), PARTITION))

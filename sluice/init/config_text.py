@@ -128,7 +128,7 @@ def _field(field: GuessedField) -> str:
 
 
 def _clock_fields(guess: Guess) -> str:
-    if guess.time is None:
+    if guess.time is None or not _clock(guess):
         return ""
     return comment("From the time of the event, UTC.") + "\n".join(
         f'[[fields]]\nname = "{name}"\nkind = "categorical"\nside = "context"\nkey_type = "int64"\n'
@@ -138,6 +138,8 @@ def _clock_fields(guess: Guess) -> str:
 def _clock(guess: Guess) -> list[tuple[str, str]]:
     """(name, function) of what the time of the event tells."""
     assert guess.time is not None
+    if not guess.with_clock:
+        return []
     functions = ("weekday", "hour") if guess.time.clock else ("weekday",)
     return [(free_name(guess, f"event_{function}"), function) for function in functions]
 

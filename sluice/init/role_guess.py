@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from contracts.errors import DataError
 from sluice.init.column_types import Column, missing
 from sluice.init.field_guess import GuessedField, Roles, after_the_label, fields_of
-from sluice.init.follows import follows
+from sluice.init.follows import follows, name_users
 from sluice.init.label_guess import Label, guess_label, is_rating
 from sluice.init.plain_names import quoted
 from sluice.init.side_tables import (
@@ -49,7 +49,8 @@ KNOWN_KEYS = {"user_id": 0.5, "item_id": 0.995}
 
 @dataclass(frozen=True)
 class Guess:
-    """`left_out`: column -> reason. `notes`: role -> reason. `not_joined`: file -> reason."""
+    """`left_out`: column -> reason. `notes`: role -> reason. `not_joined`: file -> reason. `with_clock`: hour and
+    weekday of the event are fields."""
 
     columns: Sequence[Column]
     label: Label
@@ -63,6 +64,7 @@ class Guess:
     notes: dict[str, str] = dataclasses.field(default_factory=dict)
     tables: list[SideTable] = dataclasses.field(default_factory=list)
     not_joined: dict[str, str] = dataclasses.field(default_factory=dict)
+    with_clock: bool = True
 
     @property
     def all_fields(self) -> list[GuessedField]:
@@ -77,9 +79,11 @@ def _takes(columns: Sequence[Column]) -> tuple[Column, Column] | None:
     return (user, item) if user and item and _time(columns, notes) else None
 
 
-def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside] = ()) -> Guess:
-    """`wanted`: the label's column or expression as the user gave it; `beside`: other tables of the log's folder.
-    Raises DataError with what is missing."""
+def guess(
+    columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside] = (), rows: int | None = None
+) -> Guess:
+    """`wanted`: the label's column or expression as the user gave it; `beside`: other tables of the log's folder;
+    `rows`: of the log, where the columns are a sample of them. Raises DataError with what is missing."""
     columns, rating = _ratings_without_names(columns)
     shown = _time(columns, {})
     clicks = clicks_beside(columns, shown, beside) if shown else None
@@ -104,7 +108,11 @@ def guess(columns: Sequence[Column], wanted: str | None, beside: Sequence[Beside
         raise DataError("no column besides the label can be a field: " + "; ".join(
             f"{name}: {why}" for name, why in left_out.items()) + "; bring a table with at least one feature")
     apart = dict(not_joined({"user": user, "item": item}, beside))
-    return Guess(columns, label, fields, left_out, time, user, item, position, bid, notes, tables, apart)
+    said = (name_users(user, time, label.truth, rows or len(user.values))
+            if user is not None and time is not None and label.truth is not None else "")
+    if said:
+        left_out["hour and weekday of the event"] = said
+    return Guess(columns, label, fields, left_out, time, user, item, position, bid, notes, tables, apart, not said)
 
 
 def _with_strangers(
