@@ -138,6 +138,9 @@ def _check_scalar(field: FeatureField, value: Scalar, where: str) -> None:
             raise RequestError(where, f"is {shown(value)} of type {type(value).__name__}, a number is needed")
         if not math.isfinite(value):
             raise RequestError(where, f"is {shown(value)}, must be finite; leave it out when it is not known")
+        if field.kind == "counter" and value < 0:
+            raise RequestError(where, f"is {shown(value)}, and no count and no rate is below 0; leave it out when it "
+                                      "is not known")
         return
     wanted = KEY_TYPES[field.key_type]
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):

@@ -11,7 +11,7 @@ from contracts.errors import RequestError
 from contracts.features.event_features import ToldEvents
 from contracts.features.feature_spec import FeatureField, FeatureSpec
 from serving.request.query import ContextValue, PageQuery, RankQuery
-from serving.request.request_check import check, check_features, check_page
+from serving.request.request_check import check, check_features, check_page, check_value
 
 SPEC = FeatureSpec(fields=(
     FeatureField(name="device", kind="categorical", side="context", vocabulary="device", size=4),
@@ -19,6 +19,7 @@ SPEC = FeatureSpec(fields=(
     FeatureField(name="member", kind="categorical", side="context", key_type="bool", vocabulary="member", size=4),
     FeatureField(name="hour", kind="numeric", side="context"),
     FeatureField(name="moods", kind="multi_valued", side="context", vocabulary="moods", size=4, length=2),
+    FeatureField(name="views_count_1m", kind="counter", side="item"),
     FeatureField(name="brand_name", kind="categorical", side="item", vocabulary="brand_name", size=4),
 ))
 SERVE = Serve(max_limit=10, max_candidates=3, default_limit=5)
@@ -145,3 +146,14 @@ def refused_among(filters: dict[str, int]) -> str:
     with pytest.raises(RequestError) as caught:
         check(RankQuery("u", 5, filters={"zzz": ("x",)}), SERVE, SPEC, filters)
     return str(caught.value)
+
+
+def test_a_counter_is_no_number_below_0() -> None:
+    fields = {field.name: field for field in SPEC.fields}
+    counter, number = fields["views_count_1m"], fields["hour"]
+    for value in (0, 0.0, 3, 1e30):
+        check_value(counter, value, "values[views_count_1m]")
+    check_value(number, -2.5, "context[hour]")
+    for low in (-1, -0.5):
+        with pytest.raises(RequestError, match=f"is {low}, and no count and no rate is below 0"):
+            check_value(counter, low, "values[views_count_1m]")
