@@ -51,7 +51,8 @@ def catalogue(
     bid: Annotated[float | None, typer.Option(help="upsert: what a click pays", min=0)] = None,
     stock: Annotated[float | None, typer.Option(help="upsert: how many are left", min=0)] = None,
     item_version: Annotated[
-        int | None, typer.Option(help="rises with every change of an item; the time in milliseconds unless given")
+        int | None, typer.Option(min=1, max=2**63 - 1, help="rises with every change of an item; the time in"
+                                 " milliseconds unless given")
     ] = None,
     timeout: Annotated[float, typer.Option(help="deadline in seconds", min=0.001)] = 10.0,
     tls: Tls = False,

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 from typer import Exit
+from typer.testing import CliRunner
 
 from contracts.errors import ConfigError
 from serving.proto.sluice_pb2 import ChangeResponse, ChangeResult
+from sluice.cli import app
 from sluice.commands.catalogue_command import Action, parse_changes, show_outcomes
 
 
@@ -38,3 +40,10 @@ def test_a_refused_code_is_told_with_the_quotes_that_make_it_text(capsys: pytest
 def test_what_is_wrong_is_said(action: Action, items: list[str], bid: float | None, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse_changes(action, items, 1, {}, bid, None)
+
+
+@pytest.mark.parametrize("version", ["0", "-1", "9223372036854775808"])
+def test_a_version_that_no_change_can_have_is_refused(version: str) -> None:
+    refused = CliRunner().invoke(app, ["catalogue", "withdraw", "i", "--item-version", version])
+    assert refused.exit_code == 2
+    assert f"{version} is not in the range 1<=x<=9223372036854775807" in " ".join(refused.output.split())
