@@ -35,10 +35,10 @@ from benchmarks.serving.open_loop import request
 from benchmarks.wire.blocking_caller import BlockingCaller
 from benchmarks.wire.wire_caller import Target
 from contracts.errors import SluiceError
+from serving.access.role import RANKING_SERVICE
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
 from serving.server.client import RankingClient
-from serving.server.entry import SERVICE as RANKING
 
 SERVICE, METHOD, HOST = "sluice.bench.Echo", "Say", "127.0.0.1"
 TURN, WARM_UP, SECONDS = 20, 20, 5.0
@@ -50,7 +50,7 @@ def one_caller(target: str, times: int) -> dict[str, float]:
     call fails."""
     messages = [request(number, USERS, VALUES, False, 0).SerializeToString() for number in range(times)]
     answers = list[bytes]()
-    with (RankingClient(target) as client, bare_server() as bare, light(target, RANKING, "Rank") as rank,
+    with (RankingClient(target) as client, bare_server() as bare, light(target, RANKING_SERVICE, "Rank") as rank,
           light(target, health.SERVICE_NAME, "Check") as check, light(bare, SERVICE, METHOD) as echo):
 
         def by_client(number: int) -> object:
@@ -68,7 +68,7 @@ def one_caller(target: str, times: int) -> dict[str, float]:
 def floor_p50(target: str, times: int) -> float:
     """Median milliseconds of so many of the floor's answers that follow one another."""
     messages = [request(number, USERS, VALUES, False, 0).SerializeToString() for number in range(times)]
-    with light(target, RANKING, "Rank") as caller:
+    with light(target, RANKING_SERVICE, "Rank") as caller:
         return float(np.median(in_turns((lambda number: answered(caller, messages[number % times]),), times)[0]))
 
 
@@ -157,6 +157,6 @@ async def serve(service: str, method: str, answer: Callable[[bytes], bytes]) -> 
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        uvloop.run(serve(RANKING, "Rank", floor_answer(Path(sys.argv[1]))))
+        uvloop.run(serve(RANKING_SERVICE, "Rank", floor_answer(Path(sys.argv[1]))))
     else:
         uvloop.run(serve(SERVICE, METHOD, bytes))

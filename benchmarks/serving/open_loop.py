@@ -25,9 +25,9 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.wire.wire_caller import Target, WireCaller
+from serving.access.role import RANKING_SERVICE
 from serving.proto import sluice_pb2 as pb
 from serving.request.wire_values import to_value
-from serving.server.entry import SERVICE
 
 CONNECTIONS, WARM_UP, VARIED = 8, 20, 4096
 LINGER = 2.0  # seconds for the last answers
@@ -95,7 +95,7 @@ async def offer(chosen: argparse.Namespace) -> LoadFigures:
 async def connected(chosen: argparse.Namespace) -> list[WireCaller]:
     """Each has been answered a few times."""
     host, _, port = chosen.target.rpartition(":")
-    target = Target(host, int(port), f"/{SERVICE}/Rank")
+    target = Target(host, int(port), f"/{RANKING_SERVICE}/Rank")
     callers = [WireCaller(target) for _ in range(chosen.callers or chosen.connections)]
     message = request(0, chosen.users, chosen.values, False, 0).SerializeToString()
     for number in range(max(WARM_UP, len(callers))):

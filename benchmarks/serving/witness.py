@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from benchmarks.wire.wire_caller import framed
+from serving.access.role import RANKING_SERVICE
 from serving.proto import sluice_pb2 as pb
-from serving.server.entry import SERVICE
 
 STREAMS = 128  # calls under way
 OK = 200
@@ -47,7 +47,7 @@ def witness(target: str, request: pb.RankRequest, rate: float, seconds: float) -
         subprocess.run(
             [program, "-c", "1", "-t", "1", "-m", str(STREAMS), "-D", str(max(round(seconds), 1)),
              "--rps", str(max(round(rate), 1)), "-d", str(body), "-H", "content-type: application/grpc",
-             "-H", "te: trailers", "-H", "grpc-timeout: 1S", "--log-file", str(log), f"http://{target}/{SERVICE}/Rank"],
+             "-H", "te: trailers", "-H", "grpc-timeout: 1S", "--log-file", str(log), f"http://{target}/{RANKING_SERVICE}/Rank"],
             capture_output=True, text=True, check=True)
         return figures(log.read_text())
 

@@ -21,10 +21,10 @@ import grpc
 from benchmarks.wire.blocking_caller import BlockingCaller
 from benchmarks.wire.http_caller import HttpCaller, post
 from benchmarks.wire.wire_caller import Target
+from serving.access.role import RANKING_SERVICE
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request.wire_values import to_value
-from serving.server.entry import SERVICE
 
 ITEMS, VARIED, SECONDS = 200, 64, 30.0
 GRPC = "grpc"
@@ -86,7 +86,7 @@ def http_by_library(server: str, target: str, users: int, known: int) -> Asker:
 def grpc_by_wire(target: str, users: int, known: int) -> Asker:
     messages = [message(number, users, known).SerializeToString() for number in range(VARIED)]
     host, _, port = target.rpartition(":")
-    caller = BlockingCaller(Target(host, int(port), f"/{SERVICE}/Score"))
+    caller = BlockingCaller(Target(host, int(port), f"/{RANKING_SERVICE}/Score"))
 
     def ask(number: int) -> bytes | None:
         code, answer = caller.ask(messages[number % VARIED], SECONDS)

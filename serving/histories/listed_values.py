@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from contracts.artifacts import ITEM
 from contracts.bundle.bundle import load_array, save_array
@@ -32,6 +31,8 @@ def listed_fields(spec: FeatureSpec) -> list[str]:
 
 def write_listed(config: Config, source: Path, raw: pa.Table, spec: FeatureSpec, tables: Path) -> None:
     """`raw`: the fields' values of all items of the bundle, in its order; `source`: the table of items, as ingested."""
+    import pyarrow.dataset as ds  # which brings pandas, a third of a second of each start of a server
+
     keys = {ITEM, config.log.item_id, config.items.key if config.items else None}
     of_table = set(ds.dataset(source, format="parquet").schema.names) - keys if config.items else set[str]()
     columns = {field.name: field.source_column for field in config.fields}

@@ -14,13 +14,13 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from serving.access.role import RANKING_SERVICE
 from serving.batches.wire_parts import parts_of
 from serving.proto import sluice_pb2 as pb
 from serving.request.message_bounds import NO_REQUEST, OutOfBounds, too_large
 from serving.request.timed_read import NOTHING, Admit, anybody, read_within
 from serving.server.servicer import RankingServicer
 
-SERVICE = pb.DESCRIPTOR.services_by_name["Ranking"].full_name
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named as in the proto
 
 
@@ -32,7 +32,7 @@ def add_to_server(servicer: RankingServicer, server: grpc.aio.Server, admit: Adm
         "Score": _entered(servicer, servicer.Score, pb.ScoreRequest, admit),
         "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest, admit),
     }
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(RANKING_SERVICE, handlers),))
 
 
 def _entered(

@@ -27,7 +27,7 @@ from serving.access.caller_name import caller_name
 from serving.access.doors import NO_DOORS, Doors, address
 from serving.access.gate import Gate
 from serving.access.interceptor import AccessInterceptor
-from serving.access.role import CATALOG_SERVICE, EVENTS_SERVICE
+from serving.access.role import CATALOG_SERVICE, EVENTS_SERVICE, RANKING_SERVICE
 from serving.access.tls import server_credentials
 from serving.batches.open_calls import OpenCalls
 from serving.bundle.loaded_bundle import LoadedBundle
@@ -43,7 +43,7 @@ from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
-from serving.server.entry import SERVICE, add_to_server
+from serving.server.entry import add_to_server
 from serving.server.gone_callers import leave_out_gone_callers
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
@@ -59,7 +59,7 @@ TAKE_IN_SECONDS, QUIET_SECONDS = 1.0, 0.1
 KEEP_SECONDS = 10.0  # of a stop, until when counters may be kept: who has not ended after 15 is killed
 MOST_CALLS = 64  # times the queue: what is beyond gRPC refuses by itself, before there is any work with it
 MOST_OF_ONE = 0.25  # of these from one connection, beyond which gRPC reads none of its calls
-RANKED = ("", SERVICE)  # services whose health is that of the ranking
+RANKED = ("", RANKING_SERVICE)  # services whose health is that of the ranking
 KEEPALIVE_SECONDS, PATIENCE_SECONDS = 10.0, 15.0  # a caller that reads nothing, not even a ping, is let go
 log = logging.getLogger("sluice.serving")
 
@@ -204,7 +204,7 @@ class Server:
         self._catalog.add_to(timed)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, timed)
         if self._settings.doors.reflects(self._settings.host):
-            names = (SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+            names = (RANKING_SERVICE, CATALOG_SERVICE, EVENTS_SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
             servicer = reflection.aio.ReflectionServicer(names)
             reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, ByName(self._server))
 

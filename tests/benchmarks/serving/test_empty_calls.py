@@ -22,10 +22,10 @@ from benchmarks.serving.funnel import USERS, VALUES, world
 from benchmarks.serving.open_loop import request
 from benchmarks.serving.synthetic_bundle import publish
 from contracts.errors import SluiceError
+from serving.access.role import RANKING_SERVICE
 from serving.proto import sluice_pb2 as pb
 from serving.request.deadline import Deadline
 from serving.request.query import RankQuery
-from serving.server.entry import SERVICE as RANKING
 from serving.stages.funnel import Funnel
 
 
@@ -65,7 +65,7 @@ def test_calls_take_turns_and_each_is_asked_as_often_as_the_others() -> None:
 def test_a_bare_server_gives_the_slates_that_ours_gives(tmp_path: Path) -> None:
     made = world(1500, "dnn")
     folder = publish(made, tmp_path, VALUES)
-    with bare_server(folder) as target, light(target, RANKING, "Rank") as caller:
+    with bare_server(folder) as target, light(target, RANKING_SERVICE, "Rank") as caller:
         answer = pb.RankResponse.FromString(answered(caller, request(7, USERS, VALUES, False, 0).SerializeToString()))
     wanted = Funnel(made).rank(RankQuery("u7", 10, {"context0": "v7"}), Deadline(None)).items
     assert [one.item_id for one in answer.items] == [one.item for one in wanted]

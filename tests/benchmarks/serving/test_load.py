@@ -17,6 +17,7 @@ def test_the_last_line_holds_what_a_reader_looks_for(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load, "SHARES", (0.5,))
+    monkeypatch.setattr(load, "OVERLOAD", (2.8, 5.0))  # the two that figures are named after
     monkeypatch.setattr(load, "SWAP_CONNECTION_SECONDS", 1.0)
     main(["--items", "2000", "--workers", "1", "--seconds", "1", "--requests", "20", "--swaps", "1",
           "--json"])

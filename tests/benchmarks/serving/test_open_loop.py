@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from benchmarks.serving.open_loop import EDGES, Call, figures, histogram, main, request
 from tests.benchmarks.printed_figures import refuses
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_times_count_from_when_a_request_was_due() -> None:
@@ -38,3 +44,10 @@ def test_wrong_options_are_refused() -> None:
     assert refuses(main, "127.0.0.1:1", "--rate", "fast")
     assert refuses(main, "127.0.0.1:1")
     assert refuses(main, "127.0.0.1:1", "--rate", "5", "--callers", "2")
+
+
+def test_a_generator_starts_without_what_a_server_computes_with() -> None:
+    """A benchmark starts one for each of its stretches."""
+    code = "import sys, benchmarks.serving.open_loop; print({'torch', 'faiss', 'pandas'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "set()"

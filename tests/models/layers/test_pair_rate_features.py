@@ -252,10 +252,11 @@ def test_a_spec_without_statistics_is_as_it_was(pair_spec):
 
 
 @pytest.mark.slow
-def test_a_server_needs_no_graph_library():
-    code = "import sys, serving.server.server, serving.assembly.verify; print('torch_geometric' in sys.modules)"
+def test_a_server_needs_neither_pandas_nor_with_its_check_a_graph_library():
+    code = ("import sys, serving.server.server, serving.workers.worker_process; print('pandas' in sys.modules); "
+            "import serving.assembly.verify; print('torch_geometric' in sys.modules)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize("kind", ["dot", "mlp"])
