@@ -5,10 +5,12 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from pathlib import Path
 
 import pytest
 
 from benchmarks.federated.loopback import (
+    environment,
     flwr,
     free_port,
     name_superlink,
@@ -27,6 +29,14 @@ def test_a_process_listens_until_its_block_ends_and_its_output_is_kept(tmp_path)
         assert made.poll() is None
     assert made.poll() is not None
     assert "Serving HTTP" in (tmp_path / "web.log").read_text()
+
+
+def test_nodes_whose_files_lie_elsewhere_take_this_machines_kernels_as_they_are(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert environment(tmp_path)["HOME"] == str(tmp_path)
+    assert environment(tmp_path)["XDG_CACHE_HOME"] == str(Path.home() / ".cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert environment(tmp_path)["XDG_CACHE_HOME"] == "/elsewhere"
 
 
 def test_what_does_not_come_is_told_with_the_logs(tmp_path):
