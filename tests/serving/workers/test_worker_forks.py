@@ -90,7 +90,7 @@ def test_without_its_forker_a_fork_goes_on_and_others_begin_as_processes(
         os.kill(forker(), signal.SIGKILL)
         time.sleep(0.5)  # until that is heard
         other = WorkerProcess(settings(bundle_folder), forks)
-        assert b"worker_start" in Path(f"/proc/{other.pid}/cmdline").read_bytes()
+        until(lambda: b"worker_start" in Path(f"/proc/{other.pid}/cmdline").read_bytes())  # empty while it is executed
         assert other.kill() < 0
         until(lambda: fork.loaded)
         assert fork.alive
