@@ -2,7 +2,7 @@
 
     base      the bundle's own FAISS index, without the items that were described anew
     merged    those, in a second index of the same kind (with the same lists)
-    latest    the last few thousand of them, searched one by one until they are merged
+    latest    the last thousands of them, each scored until they are merged
 
 The three are searched together, for items that are shown alone. A bid is one dimension of a vector, and is changed in
 the base where it lies: with 8-bit codes it is one byte. An item whose bid leaves the range of the codes, or rises out
@@ -28,10 +28,11 @@ from serving.changing_index.changing_set import ChangingSet
 from serving.changing_index.index_snapshot import Snapshot, living_places, open_parts
 from serving.changing_index.item_codes import item_codes
 
-MERGE_AT = 4096  # latest items
+MERGE_AT = 16_384  # latest items: to score so many takes less than a search of a second index
 MOST_LATEST = 65_536
 SCORED_AT_ONCE = 16_384
 LISTS_OVER_BASE = 2
+OVER_SHARE, SPARE = 4, 64  # hits asked of the merged index: over its share of all items, and for chance
 QUERIES = 16  # of the latest, to measure recall with
 
 
@@ -123,9 +124,12 @@ class ChangingIndex:
             return NO_HITS
         if open_.all is not now.whole.all and open_.all.count <= self.base.exact_up_to:
             return item_index.exact_search(self.vectors, query, k, open_.all.rows())
-        parts = [item_index.search_index(self.base, query, k, open_.base),
-                 self._of_merged(now, query, k, open_.merged), _of_latest(now, query, k, open_.all)]
-        scores, rows = (np.concatenate(part) for part in zip(*parts, strict=True))
+        based = item_index.search_index(self.base, query, k, open_.base)
+        least = float(based.scores[-1]) if len(based.rows) == k else -math.inf
+        changed = [self._of_merged(now, query, k, open_.merged, least), _of_latest(now, query, k, open_.all, least)]
+        if not any(len(part.rows) for part in changed):
+            return based
+        scores, rows = (np.concatenate(part) for part in zip(based, *changed, strict=True))
         best = best_first(scores, rows, k)
         return Hits(scores[best], rows[best])
 
@@ -145,16 +149,22 @@ class ChangingIndex:
                 best = scores[best_first(scores, np.arange(len(scores)), k)]
         return float(np.count_nonzero(self.vectors[self.search(query, k).rows] @ query >= best[-1] - 1e-5) / k)
 
-    def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
-        if not wanted.count:
+    def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet, least: float) -> Hits:
+        """The k best of those that score `least` and more. Few are asked for, and all where those are not enough."""
+        k = min(k, wanted.count)
+        if not k:
             return NO_HITS
         selector = item_index.selector_of(wanted)
         if self.base.exact:
             bounds: Any = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
         else:
             bounds = item_index.bounded(self._lists_read(wanted.count / now.merged.ntotal), 0, selector)
-        scores, rows = now.merged.search(query[None].astype(np.float32), min(k, wanted.count), params=bounds)
-        found = rows[0] >= 0
+        few = min(k, OVER_SHARE * k * wanted.count // len(self.base) + SPARE)
+        for asked in (few, k):
+            scores, rows = now.merged.search(query[None].astype(np.float32), asked, params=bounds)
+            if rows[0, -1] < 0 or scores[0, -1] < least:
+                break
+        found = (rows[0] >= 0) & (scores[0] >= least)
         return Hits(scores[0][found], rows[0][found])
 
     def _lists_read(self, rate: float) -> int:
@@ -203,13 +213,16 @@ class ChangingIndex:
                         vectors=self._latest[: self._count])
 
 
-def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet) -> Hits:
+def _of_latest(now: Snapshot, query: np.ndarray, k: int, open_: ItemSet, least: float) -> Hits:
+    """The k best of those that score `least` and more."""
     if not len(now.rows):
         return NO_HITS
     found = now.living if open_ is now.shown else living_places(now.rows, open_)
     scores = (now.vectors @ query)[found]
-    best = best_first(scores, now.rows[found], k)
-    return Hits(scores[best], now.rows[found][best])
+    high = (scores >= least).nonzero()[0]
+    scores, rows = scores[high], now.rows[found[high]]
+    best = best_first(scores, rows, k)
+    return Hits(scores[best], rows[best])
 
 
 def _latest_room(width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -68,6 +68,19 @@ def test_a_search_finds_what_is_shown_now(index: ChangingIndex) -> None:
     assert found >= (1.0 if index.base.exact else 0.97) * wanted
 
 
+@pytest.mark.parametrize("merged", [True, False])
+def test_items_described_anew_may_be_all_of_the_best(index: ChangingIndex, merged: bool) -> None:
+    """However few they are: hits beside them are asked for by their share of all."""
+    query = queries(1)[0]
+    rows = np.random.default_rng(5).permutation(COUNT)[:160]
+    index.vectors[rows] = query * np.linspace(2, 4, len(rows))[:, None]
+    index.put(rows)
+    if merged:
+        index.merge()
+    index.publish()
+    assert set(index.search(query, 160).rows.tolist()) == set(rows.tolist())
+
+
 def test_filters_hold_for_all_parts(index: ChangingIndex) -> None:
     shown = change_all(index)
     for share in (0.5, 0.01):
