@@ -26,6 +26,7 @@ from models.layers.own_rows import drawn, own_rows, put
 from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
 
+Block = tuple["BlockReader", Tensor, Sequence[Tensor]]  # a reader, rows [B, W], and what follows their vectors [B, ...]
 INITIAL_STD = 0.1
 SMALLEST_FACTOR = 8  # of a product cross in a linear model, whose vectors have one entry
 
@@ -77,7 +78,7 @@ class BlockReader(nn.Module):
 
     def join(self, rows: Tensor, vectors: Tensor, *further: Tensor) -> Tensor:
         """Rows [B, W], their vectors [B, W, D] and further inputs -> [B, width]."""
-        if _library(vectors) is not None and rows.dtype == torch.int32 and rows.is_contiguous():
+        if _library(vectors, rows) is not None:
             return _Joined.apply(self, rows, vectors, *further)  # type: ignore[no-any-return]
         parts = [vectors[:, : self.singles].flatten(1), *further]
         if self.singles < rows.shape[1]:
@@ -147,24 +148,31 @@ class FusedEmbedding(nn.Module):
         parts = flat.split([r.numel() for r in rows])
         return [part.view(*r.shape, self.dim) for part, r in zip(parts, rows, strict=True)]
 
+    def read(self, *blocks: Block) -> list[Tensor]:
+        """Each block -> [B, width of its reader]: `vectors` and `join`, in one walk where vectors lie beside."""
+        readers, rows, further = zip(*blocks, strict=True)
+        if self.look_up is None and _library(self.weight, *rows) is not None:
+            return [*_Read.apply(readers, self.weight, *rows, *map(_one, further))]
+        return [reader.join(of_block, vectors, *more)
+                for (reader, of_block, more), vectors in zip(blocks, self.vectors(*rows), strict=True)]
+
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
         """Inputs [1 or B, request.width] and [B, candidate.width]."""
-        request_rows, candidate_rows = self.request.rows(request.ids), self.candidate.rows(candidate.ids)
-        left, right = self.vectors(request_rows, candidate_rows)
-        return (self.join_request(request_rows, left, request),
-                self.join_candidate(candidate_rows, right, request, candidate))
+        left, right = self.read((self.request, self.request.rows(request.ids), self.of_request(request)),
+                                (self.candidate, self.candidate.rows(candidate.ids),
+                                 self.of_candidate(request, candidate)))
+        return left, right
 
-    def join_request(self, rows: Tensor, vectors: Tensor, request: FeatureBlock) -> Tensor:
-        """Rows and vectors of the block, dense inputs and what encodes them -> [1 or B, request.width]."""
-        return self.request.join(rows, vectors, *_numbers(self.request_encoding, request.dense))
+    def of_request(self, request: FeatureBlock) -> list[Tensor]:
+        """What follows the vectors: dense inputs and what encodes them, [1 or B, ...] each."""
+        return _numbers(self.request_encoding, request.dense)
 
-    def join_candidate(self, rows: Tensor, vectors: Tensor, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
-        """Rows and vectors of the block, products of crosses, dense inputs and what encodes them, pair rates ->
-        [B, candidate.width]."""
+    def of_candidate(self, request: FeatureBlock, candidate: FeatureBlock) -> list[Tensor]:
+        """What follows the vectors: products of crosses, dense inputs and what encodes them, pair rates; [B, ...]
+        each."""
         products = [self.products(request.ids, candidate.ids)] if self.products else []
         pair_rates = [self.pair_rates(request.ids, candidate.ids)] if self.pair_rates else []
-        numbers = _numbers(self.candidate_encoding, candidate.dense)
-        return self.candidate.join(rows, vectors, *products, *numbers, *pair_rates)
+        return [*products, *_numbers(self.candidate_encoding, candidate.dense), *pair_rates]
 
 
 class _Vectors(torch.autograd.Function):
@@ -179,13 +187,40 @@ class _Vectors(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         weight, *rows = ctx.saved_tensors
-        asked = torch.cat([of_block.flatten() for of_block in rows]).int()
         values = torch.cat([of_block.reshape(-1, weight.shape[1]) for of_block in gradients])
-        library = _library(values)
-        assert library is not None
-        library.cleared_rows(asked.data_ptr(), *values.shape, PADDING, values.data_ptr())
-        gradient = torch.sparse_coo_tensor(asked.long()[None], values, weight.shape, check_invariants=False)
-        return gradient, *[None] * len(rows)
+        return _sparse(rows, values, weight.shape), *[None] * len(rows)
+
+
+class _Read(torch.autograd.Function):
+    """`BlockReader.join` of every block's vectors, read from one table where they lie; its gradient is one of all
+    blocks."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, readers: Sequence[BlockReader], weight: Tensor, *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
+        rows, further = tensors[: len(readers)], tensors[len(readers) :]
+        ctx.readers, ctx.shape, ctx.further = readers, weight.shape, [more.shape[1] for more in further]
+        ctx.save_for_backward(*rows)
+        found = []
+        for reader, of_block, more in zip(readers, rows, further, strict=True):
+            ids = (reader.singles + len(reader.ends)) * weight.shape[1]
+            joined = weight.new_empty(len(of_block), ids + more.shape[1])
+            _walk("read_rows", reader, of_block, weight, joined)
+            joined[:, ids:] = more
+            found.append(joined)
+        return tuple(found)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        rows, sizes = ctx.saved_tensors, [of_block.numel() for of_block in ctx.saved_tensors]
+        values = gradients[0].new_empty(sum(sizes), ctx.shape[1])
+        for reader, of_block, part, gradient in zip(ctx.readers, rows, values.split(sizes), gradients, strict=True):
+            _walk("parted_rows", reader, of_block, part, _along_rows(gradient))
+        further = [gradient[:, gradient.shape[1] - width :] for gradient, width in
+                   zip(gradients, ctx.further, strict=True)]
+        return None, _sparse(rows, values, ctx.shape), *[None] * len(rows), *further
 
 
 class _Joined(torch.autograd.Function):
@@ -207,7 +242,7 @@ class _Joined(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         (rows,) = ctx.saved_tensors
-        gradient = gradient if gradient.stride(1) == 1 else gradient.contiguous()
+        gradient = _along_rows(gradient)
         vectors = gradient.new_empty(ctx.shape)
         _walk("parted_rows", ctx.reader, rows, vectors, gradient)
         widths = [width for width, _ in ctx.of_further]
@@ -215,20 +250,38 @@ class _Joined(torch.autograd.Function):
         return None, None, vectors, *(part.to(of) for part, (_, of) in zip(parts, ctx.of_further, strict=True))
 
 
+def _sparse(rows: Sequence[Tensor], values: Tensor, shape: torch.Size) -> Tensor:
+    """The gradient of a table, of the values [n, D] of all blocks' rows; the padding's is zero."""
+    library, asked = _library(values), torch.cat([of_block.flatten() for of_block in rows]).int()
+    assert library is not None
+    library.cleared_rows(asked.data_ptr(), *values.shape, PADDING, values.data_ptr())
+    return torch.sparse_coo_tensor(asked.long()[None], values, shape, check_invariants=False)
+
+
+def _along_rows(gradient: Tensor) -> Tensor:
+    return gradient if gradient.stride(1) == 1 else gradient.contiguous()
+
+
 def _walk(name: str, reader: BlockReader, rows: Tensor, vectors: Tensor, joined: Tensor) -> None:
     """From `vectors` to `joined`, or back."""
     library = _library(vectors)
     assert library is not None
     getattr(library, name)(
-        rows.data_ptr(), *vectors.shape, reader.singles, reader.ends.data_ptr(), len(reader.ends), joined.stride(0),
-        torch.get_num_threads(), vectors.data_ptr(), joined.data_ptr())
+        rows.data_ptr(), *rows.shape, vectors.shape[-1], reader.singles, reader.ends.data_ptr(), len(reader.ends),
+        joined.stride(0), torch.get_num_threads(), vectors.data_ptr(), joined.data_ptr())
 
 
-def _library(vectors: Tensor) -> ctypes.CDLL | None:
-    """Of the kernels, where they read vectors like these and torch compiles nothing of its own."""
-    if torch.compiler.is_compiling() or vectors.dtype != torch.float32:
+def _library(vectors: Tensor, *rows: Tensor) -> ctypes.CDLL | None:
+    """Of the kernels, where they read vectors and rows like these and torch compiles nothing of its own."""
+    plain = all(of_block.dtype == torch.int32 and of_block.is_contiguous() for of_block in rows)
+    if not plain or torch.compiler.is_compiling() or vectors.dtype != torch.float32:
         return None
     return kernels.usable(vectors)
+
+
+def _one(further: Sequence[Tensor]) -> Tensor:
+    """Side by side, float32 whatever the precision that some came in."""
+    return (further[0] if len(further) == 1 else torch.cat([*further], 1)).float()
 
 
 def _numbers(encoding: nn.Module | None, dense: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""`kernels.cpp`, compiled once per machine and loaded; None where there is no compiler: everything has a twin in torch.
+"""The C++ beside this file, compiled once a machine and loaded; None where no compiler is: all has a twin in torch.
 
 Called through ctypes and not as an extension of torch's own mechanism (torch.utils.cpp_extension): that needs torch's
 headers, Ninja and a minute of compiling where this takes two seconds, and ties the file to one version of torch. What
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from contracts.atomic_write import aside
 
-SOURCE = Path(__file__).with_name("kernels.cpp")
+SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in ("embedding_rows", "norm_relu_dropout"))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared",
          "-fPIC", "-std=c++17")
 LONGEST = 120  # seconds that a compiler may take
@@ -33,11 +33,12 @@ LONGEST = 120  # seconds that a compiler may take
 _P, _I, _F = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "norm_relu_dropout_forward": (None, [_P, ctypes.c_int, _I, _I, _P, _P, _F, ctypes.c_int, ctypes.c_uint64,
-                                         ctypes.c_int, _P, _P, _P, _P, _P]),
+                                         ctypes.c_int, _P, _P, _P, _P]),
     "norm_relu_dropout_backward": (None, [_P, _P, _P, ctypes.c_int, _I, _I, _P, _P, _P, ctypes.c_int, ctypes.c_int,
                                           _P, _P, _P]),
     "table_rows": (None, [_P, _I, _P, _P, _I, _I, ctypes.c_int, _P]),
     "joined_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
+    "read_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
     "parted_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
     "cleared_rows": (None, [_P, _I, _I, _I, _P]),
     "summed_rows": (ctypes.c_int64, [_P, _P, _I, _I, _P, _P, _P]),
@@ -77,13 +78,13 @@ def usable(tensor: Tensor) -> ctypes.CDLL | None:
 def _compiled(compiler: str) -> Path:
     processor = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
     model = next((line for line in processor.splitlines() if line.startswith("flags")), platform.processor())
-    parts = (SOURCE.read_text(encoding="utf-8"), compiler, *FLAGS, platform.machine(), model)
+    parts = (*(source.read_text(encoding="utf-8") for source in SOURCES), compiler, *FLAGS, platform.machine(), model)
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice" / f"kernels-{name}.so"
     with _COMPILING:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             with aside(path) as draft:
-                subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(draft)], check=True, capture_output=True,
-                               timeout=LONGEST)
+                subprocess.run([compiler, *FLAGS, *map(str, SOURCES), "-o", str(draft)], check=True,
+                               capture_output=True, timeout=LONGEST)
     return path

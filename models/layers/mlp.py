@@ -27,16 +27,19 @@ class SplitLinear(nn.Module):
         self.candidate = nn.Parameter(torch.empty(out, candidate_in).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.empty(out).uniform_(-bound, bound))
 
-    def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
+    def forward(self, request: Tensor, candidate: Tensor, biased: bool = True) -> Tensor:
+        """Without its bias where that is known to be zero: to add it is a walk over the outputs."""
+        bias = self.bias if biased else None
         if len(request) == len(candidate) > 1:
-            return linear(torch.cat([request, candidate], 1), torch.cat([self.request, self.candidate], 1), self.bias)
-        return linear(candidate, self.candidate, self.bias) + linear(request, self.request)
+            return linear(torch.cat([request, candidate], 1), torch.cat([self.request, self.candidate], 1), bias)
+        return linear(candidate, self.candidate, bias) + linear(request, self.request)
 
 
 class Mlp(nn.Module):
     """Linear, ReLU and dropout for each width of `hidden`, then a linear layer to `out` values.
 
-    `norms` are there while it is trained with batch normalisation (models/layers/batch_norm.py), one per hidden width.
+    `norms` are there while it is trained with batch normalisation (models/layers/batch_norm.py), one per hidden width;
+    the biases of hidden layers are zero then.
     """
 
     norms: nn.ModuleList | None
@@ -55,7 +58,7 @@ class Mlp(nn.Module):
 
     def forward(self, request: Tensor, candidate: Tensor) -> Tensor:
         """request [1 or B, R], candidate [B, C] -> [B, out]."""
-        return self.after_first(self.first(request, candidate))
+        return self.after_first(self.first(request, candidate, biased=self.norms is None))
 
     def after_first(self, x: Tensor) -> Tensor:
         """The first layer's outputs [B, H] -> [B, out]."""
@@ -63,7 +66,8 @@ class Mlp(nn.Module):
             return self.rest(x)
         layers = list(self.rest)
         for norm, dropout, layer in zip(self.norms, layers[1::3], layers[2::3], strict=True):
-            x = layer(norm_relu_dropout(x, norm, dropout.p))  # type: ignore[arg-type]
+            x = norm_relu_dropout(x, norm, dropout.p)  # type: ignore[arg-type]
+            x = layer(x) if layer is layers[-1] else linear(x, layer.weight)  # type: ignore[arg-type]
         return x
 
     def hidden_layers(self) -> list[SplitLinear | nn.Linear]:

@@ -25,22 +25,22 @@ class _Fused(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         library, (rows, width) = _library(z), z.shape
         mean, var, rstd = (torch.empty_like(gamma) for _ in range(3))
-        y, kept = torch.empty_like(z), torch.empty(z.shape, dtype=torch.uint8)
+        y = torch.empty_like(z)
         library.norm_relu_dropout_forward(
             z.data_ptr(), z.dtype == torch.bfloat16, rows, width, gamma.data_ptr(), beta.data_ptr(), eps, drop, seed,
-            torch.get_num_threads(), *(part.data_ptr() for part in (mean, var, rstd, y, kept)))
-        ctx.save_for_backward(z, gamma, mean, rstd, kept)
+            torch.get_num_threads(), *(part.data_ptr() for part in (mean, var, rstd, y)))
+        ctx.save_for_backward(z, gamma, mean, rstd, y)
         ctx.drop = drop
         ctx.mark_non_differentiable(mean, var)
         return y, mean, var
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        z, gamma, mean, rstd, kept = ctx.saved_tensors
+        z, gamma, mean, rstd, y = ctx.saved_tensors
         dy = dy.to(z.dtype).contiguous()
         dz, dgamma, dbeta = torch.empty_like(z), torch.empty_like(gamma), torch.empty_like(gamma)
         _library(z).norm_relu_dropout_backward(
-            dy.data_ptr(), z.data_ptr(), kept.data_ptr(), z.dtype == torch.bfloat16, *z.shape, gamma.data_ptr(),
+            dy.data_ptr(), z.data_ptr(), y.data_ptr(), z.dtype == torch.bfloat16, *z.shape, gamma.data_ptr(),
             mean.data_ptr(), rstd.data_ptr(), ctx.drop, torch.get_num_threads(), dgamma.data_ptr(), dbeta.data_ptr(),
             dz.data_ptr())
         return dz, dgamma, dbeta, None, None, None

@@ -112,6 +112,6 @@ class Din(nn.Module):
             query = right[:, items.places[target.name]]
             keys = in_their_order(context, left[:, span], user_rows[:, span] != PADDING)
             interests.append(attention(query, *keys))
-        joined = self.embedding.join_candidate(item_rows, right, request, candidate)
-        inputs = self.embedding.join_request(user_rows, left, request), torch.cat([joined, *interests], dim=1)
+        joined = items.join(item_rows, right, *self.embedding.of_candidate(request, candidate))
+        inputs = users.join(user_rows, left, *self.embedding.of_request(request)), torch.cat([joined, *interests], 1)
         return self.mlp(*inputs).squeeze(1) + self.prior(candidate)

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from contracts.features.feature_spec import FeatureSpec
 from models.examples.batches import ExampleSet, FeatureBlock
-from models.layers.embedding import BlockReader, FusedEmbedding, item_slot
+from models.layers.embedding import Block, BlockReader, FusedEmbedding, item_slot
 from models.layers.mlp import Mlp
 
 
@@ -59,11 +59,9 @@ class TwoTower(nn.Module):
     def both(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
         """User vectors [B, tower_dim] and item vectors [N, tower_dim], read from the table in one go: torch would take
         long to add up two sparse gradients."""
-        readers, item = (self.embedding.request, self.embedding.candidate), self._item_side(candidate)
-        rows = [reader.rows(block.ids) for reader, block in zip(readers, (request, item), strict=True)]
-        vectors = self.embedding.vectors(*rows)
-        left, right = (reader.join(*parts, block.dense) for reader, *parts, block in
-                       zip(readers, rows, vectors, (request, item), strict=True))
+        embedding = self.embedding
+        left, right = embedding.read(_block(embedding.request, request),
+                                     _block(embedding.candidate, self._item_side(candidate)))
         return self._user(left), self._item(right)
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> Tensor:
@@ -81,6 +79,8 @@ class TwoTower(nn.Module):
         return FeatureBlock(candidate.ids[:, : self.item_id_columns], candidate.dense[:, : self.item_dense_columns])
 
     def _inputs(self, reader: BlockReader, block: FeatureBlock) -> Tensor:
-        rows = reader.rows(block.ids)
-        (vectors,) = self.embedding.vectors(rows)
-        return reader.join(rows, vectors, block.dense)
+        return self.embedding.read(_block(reader, block))[0]
+
+
+def _block(reader: BlockReader, block: FeatureBlock) -> Block:
+    return reader, reader.rows(block.ids), [block.dense]

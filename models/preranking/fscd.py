@@ -107,12 +107,12 @@ class Fscd(nn.Module):
 
     def _unmasked(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
         embedding = self.embedding
-        request_rows, candidate_rows = embedding.request.rows(request.ids), embedding.candidate.rows(candidate.ids)
-        left, right = embedding.vectors(request_rows, candidate_rows)
         each = FeatureBlock(request.ids.repeat_interleave(len(candidate.ids) // len(request.ids), 0), request.dense) \
             if embedding.products or embedding.pair_rates else request
-        return (embedding.request.join(request_rows, left, request.dense),
-                embedding.join_candidate(candidate_rows, right, each, candidate))
+        left, right = embedding.read(
+            (embedding.request, embedding.request.rows(request.ids), [request.dense]),
+            (embedding.candidate, embedding.candidate.rows(candidate.ids), embedding.of_candidate(each, candidate)))
+        return left, right
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock, mask: Tensor | None = None) -> Tensor:
         """request of R rows, candidate of B rows, B a multiple of R (request r has rows r B/R and on) -> logits [B]."""
