@@ -32,7 +32,8 @@ MERGE_AT = 16_384  # latest items: to score so many takes less than a search of 
 MOST_LATEST = 65_536
 SCORED_AT_ONCE = 16_384
 LISTS_OVER_BASE = 2
-OVER_SHARE, SPARE = 4, 64  # hits asked of the merged index: over its share of all items, and for chance
+FEW = 0.05  # of the base's items that are not to be found
+OVER_SHARE, SPARE = 4, 64  # hits beside others: over their share of all items, and for chance
 QUERIES = 16  # of the latest, to measure recall with
 
 
@@ -124,7 +125,7 @@ class ChangingIndex:
             return NO_HITS
         if open_.all is not now.whole.all and open_.all.count <= self.base.exact_up_to:
             return item_index.exact_search(self.vectors, query, k, open_.all.rows())
-        based = item_index.search_index(self.base, query, k, open_.base)
+        based = self._of_base(query, k, open_.base)
         least = float(based.scores[-1]) if len(based.rows) == k else -math.inf
         changed = [self._of_merged(now, query, k, open_.merged, least), _of_latest(now, query, k, open_.all, least)]
         if not any(len(part.rows) for part in changed):
@@ -148,6 +149,17 @@ class ChangingIndex:
                 scores = np.concatenate([best, (self.vectors[part] @ query)[members.astype(bool)]])
                 best = scores[best_first(scores, np.arange(len(scores)), k)]
         return float(np.count_nonzero(self.vectors[self.search(query, k).rows] @ query >= best[-1] - 1e-5) / k)
+
+    def _of_base(self, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
+        """Where few are not wanted, those are left out of some more hits: to look up each code's item and its bit
+        takes more."""
+        k, lacking = min(k, wanted.count), len(self.base) - wanted.count
+        if 0 < lacking <= FEW * len(self.base):
+            found = item_index.search_index(self.base, query, k + OVER_SHARE * k * lacking // len(self.base) + SPARE)
+            kept = wanted.contains(found.rows).nonzero()[0][:k]
+            if len(kept) == k:
+                return Hits(found.scores[kept], found.rows[kept])
+        return item_index.search_index(self.base, query, k, wanted)
 
     def _of_merged(self, now: Snapshot, query: np.ndarray, k: int, wanted: ItemSet, least: float) -> Hits:
         """The k best of those that score `least` and more. Few are asked for, and all where those are not enough."""
