@@ -1,12 +1,37 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
 
 import pytest
 
+from contracts import behind_others as behind
 from contracts.behind_others import LOADING_PRIORITY, behind_others
 from contracts.errors import SluiceError
+
+WITHOUT_RIGHTS = """
+import ctypes, os, resource, sys
+from contracts.behind_others import LOADING_PRIORITY, behind_others
+resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
+os.setgid(65534), os.setuid(65534)
+import threading
+own = lambda: (os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+assert behind_others(own) == (os.SCHED_OTHER, LOADING_PRIORITY), behind_others(own)
+"""
+
+
+def classes() -> dict[int, int]:
+    """Of this process's threads."""
+    return {int(thread): os.sched_getscheduler(int(thread)) for thread in os.listdir("/proc/self/task")}
+
+
+@pytest.fixture
+def _may() -> None:
+    if behind_others(lambda: os.sched_getscheduler(0)) != os.SCHED_IDLE:
+        pytest.skip("threads cannot come back from SCHED_IDLE here")
 
 
 def test_loading_steps_back_and_the_process_does_not() -> None:
@@ -22,3 +47,40 @@ def test_what_loading_raises_is_told() -> None:
 
     with pytest.raises(SluiceError, match="damaged"):
         behind_others(refuse)
+
+
+@pytest.mark.usefixtures("_may")
+def test_threads_that_loading_begins_have_a_share_when_it_is_over() -> None:
+    ended, begun = threading.Event(), list[int]()
+
+    def wait() -> None:
+        begun.append(threading.get_native_id())
+        ended.wait()
+
+    thread = threading.Thread(target=wait)
+    try:
+        behind_others(thread.start)
+        assert classes()[begun[0]] == os.SCHED_OTHER
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.usefixtures("_may")
+def test_loading_that_takes_long_has_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(behind, "IDLE_SECONDS", 0.05)
+    waited = threading.Event()
+
+    def work() -> Iterator[int]:
+        yield os.sched_getscheduler(0)
+        while os.sched_getscheduler(0) == os.SCHED_IDLE and not waited.wait(0.01):
+            pass
+        yield os.sched_getscheduler(0)
+
+    assert behind_others(lambda: [*work()]) == [os.SCHED_IDLE, os.SCHED_OTHER]
+
+
+def test_where_nobody_may_come_back_loading_has_a_low_priority() -> None:
+    if os.getuid():
+        pytest.skip("rights can be given away by root alone")
+    subprocess.run([sys.executable, "-c", WITHOUT_RIGHTS], check=True, timeout=60)
