@@ -1,25 +1,33 @@
 """Work of a process that is coming up, beside those that serve already.
 
-Where the system lets a thread come back from it, the work has what others leave idle and nothing else (Linux's
-SCHED_IDLE): a request that wakes up takes its core at once, where it waits 3 to 9 ms for one of nice 10. Whoever serves
-without a pause would starve it, so that after IDLE_SECONDS it goes on with a share, at nice 10, as elsewhere from the
-beginning.
+It has a share of the cores, at nice 10; a request that wakes up may wait 3 to 9 ms for its core then. A process that
+says so (`leave_cores`), and may, takes for a while what others leave idle and nothing else (Linux's SCHED_IDLE), where
+a request has its core at once. Who serves without a pause would starve it for good: hence for a while.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TypeVar
 
 LOADING_PRIORITY = 10  # Linux's nice value, while others serve
-IDLE_SECONDS = 10.0
 
 Made = TypeVar("Made")
+_idle_until = -math.inf  # by the monotonic clock
+
+
+def leave_cores(seconds: float) -> None:
+    """For so long from now on, `behind_others` of this process takes nothing but what others leave, where threads may
+    come back from that."""
+    global _idle_until
+    _idle_until = time.monotonic() + seconds
 
 
 def step_back() -> None:
@@ -33,11 +41,12 @@ def behind_others(work: Callable[[], Made]) -> Made:
     """What the work returns, or raises. It has a thread of low priority, which takes no time from processes that serve
     meanwhile; this one's own requests are not its."""
     with ThreadPoolExecutor(1, thread_name_prefix="loading", initializer=step_back) as thread:
-        if not _comes_back():
+        left = _idle_until - time.monotonic()
+        if left <= 0 or not _comes_back():
             return thread.submit(work).result()
         thread.submit(_idle).result()
         done = thread.submit(work)
-        wait([done], IDLE_SECONDS)
+        wait([done], left)
         _share()
         return done.result()
 

@@ -39,7 +39,8 @@ class Generation:
         self, version: str, settings: WorkerSettings, count: int, listeners: Listeners, beside: bool = False,
         forks: WorkerForks | None = None,
     ) -> None:
-        self.version, self._settings, self._listeners, self._forks = version, settings, listeners, forks
+        self.version, self._listeners, self._forks = version, listeners, forks
+        self._settings = settings.model_copy(update={"beside": beside})
         self._count, self._at_once = count, max(count // QUARTER, 1) if beside else count
         self.workers, self.deaths, self.proven = list[WorkerProcess](), 0, False
         self._pauses, self._next_start = [SHORTEST_PAUSE] * count, [0.0] * count

@@ -26,13 +26,14 @@ from importlib import import_module
 
 from pydantic import ValidationError
 
-from contracts.behind_others import behind_others
+from contracts.behind_others import behind_others, leave_cores
 from contracts.logs import log_to_stderr
 from contracts.thread_name import name_thread
 from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSettings
 
 STUCK_SECONDS = 1.0  # longer than any run that goes on beside hanging ones
 COUNTING = 0.01  # of a core, for counting connections: some 30 microseconds each
+IDLE_SECONDS = 20.0  # beside others that serve; loading a million items takes three or four of a core
 COUNT_SECONDS = 5.0  # between two counts at most, however many there are
 log = logging.getLogger("sluice.serving")
 
@@ -123,6 +124,8 @@ def main(argument: str) -> int:
     reports = Reports()
     orders = Orders(reports, told.port)
     orders.start()
+    if told.beside:
+        leave_cores(IDLE_SECONDS)
     behind_others(lambda: import_module("serving.server.server"))  # two seconds of a core, which others need
     from contracts.errors import SluiceError
     from serving.server.server import ServerSettings, Signs, run

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts import behind_others as behind
-from contracts.behind_others import LOADING_PRIORITY, behind_others
+from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores
 from contracts.errors import SluiceError
 
 WITHOUT_RIGHTS = """
 import ctypes, os, resource, sys
-from contracts.behind_others import LOADING_PRIORITY, behind_others
+from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores
+leave_cores(60)
 resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
 os.setgid(65534), os.setuid(65534)
 import threading
@@ -29,9 +29,14 @@ def classes() -> dict[int, int]:
 
 
 @pytest.fixture
-def _may() -> None:
-    if behind_others(lambda: os.sched_getscheduler(0)) != os.SCHED_IDLE:
-        pytest.skip("threads cannot come back from SCHED_IDLE here")
+def _leaving() -> Iterator[None]:
+    leave_cores(60)
+    try:
+        if behind_others(lambda: os.sched_getscheduler(0)) != os.SCHED_IDLE:
+            pytest.skip("threads cannot come back from SCHED_IDLE here")
+        yield
+    finally:
+        leave_cores(0)
 
 
 def test_loading_steps_back_and_the_process_does_not() -> None:
@@ -49,7 +54,7 @@ def test_what_loading_raises_is_told() -> None:
         behind_others(refuse)
 
 
-@pytest.mark.usefixtures("_may")
+@pytest.mark.usefixtures("_leaving")
 def test_threads_that_loading_begins_have_a_share_when_it_is_over() -> None:
     ended, begun = threading.Event(), list[int]()
 
@@ -66,9 +71,9 @@ def test_threads_that_loading_begins_have_a_share_when_it_is_over() -> None:
         thread.join()
 
 
-@pytest.mark.usefixtures("_may")
-def test_loading_that_takes_long_has_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(behind, "IDLE_SECONDS", 0.05)
+@pytest.mark.usefixtures("_leaving")
+def test_loading_that_takes_long_has_a_share() -> None:
+    leave_cores(0.5)
     waited = threading.Event()
 
     def work() -> Iterator[int]:
@@ -78,6 +83,7 @@ def test_loading_that_takes_long_has_a_share(monkeypatch: pytest.MonkeyPatch) ->
         yield os.sched_getscheduler(0)
 
     assert behind_others(lambda: [*work()]) == [os.SCHED_IDLE, os.SCHED_OTHER]
+    assert behind_others(lambda: os.sched_getscheduler(0)) == os.SCHED_OTHER
 
 
 def test_where_nobody_may_come_back_loading_has_a_low_priority() -> None:
