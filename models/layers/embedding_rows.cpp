@@ -71,6 +71,22 @@ void table_rows(const int32_t *ids, int64_t stride, const int64_t *order, const 
   }
 }
 
+// Ids [count, width] with those above `unknown` in its place where the draw of their column, one of [count, drawn], is
+// below the column's share.
+void dropped_ids(const int32_t *ids, int64_t count, int64_t width, const float *draws, int64_t drawn,
+                 const int64_t *draw, const float *share, int32_t unknown, int threads, int32_t *kept) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t *APART from = ids + i * width;
+    const float *APART by = draws + i * drawn;
+    int32_t *APART to = kept + i * width;
+    for (int64_t column = 0; column < width; ++column) {
+      bool gone = (from[column] > unknown) & (by[draw[column]] < share[column]);
+      to[column] = gone ? unknown : from[column];
+    }
+  }
+}
+
 // Vectors [count, width, dim] of rows [count, width] -> inputs, `stride` apart from row to row: the vectors of the
 // first `singles` columns as they are, then of each of `several` spans, which end at `ends`, the mean over rows that
 // are not 0.

@@ -37,6 +37,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "norm_relu_dropout_backward": (None, [_P, _P, _P, ctypes.c_int, _I, _I, _P, _P, _P, ctypes.c_int, ctypes.c_int,
                                           _P, _P, _P]),
     "table_rows": (None, [_P, _I, _P, _P, _I, _I, ctypes.c_int, _P]),
+    "dropped_ids": (None, [_P, _I, _I, _P, _I, _P, _P, ctypes.c_int32, ctypes.c_int, _P]),
     "joined_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
     "read_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),
     "parted_rows": (None, [_P, _I, _I, _I, _I, _P, _I, _I, ctypes.c_int, _P, _P]),

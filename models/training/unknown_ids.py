@@ -19,6 +19,7 @@ from torch import Tensor
 
 from contracts.features.feature_spec import UNKNOWN, BlockName, FeatureSpec, IdSlot
 from models.examples.batches import Batch, ExampleSet, FeatureBlock
+from models.layers import kernels
 
 FLOOR = 0.01
 SIDES = ("user", "item", "context")
@@ -63,6 +64,13 @@ class _Columns:
     def dropped(self, block: FeatureBlock, draws: Tensor) -> FeatureBlock:
         if self.idle:
             return block
+        library = kernels.beside(block.ids) if block.ids.is_contiguous() and draws.is_contiguous() else None
+        if library is not None:
+            kept = torch.empty_like(block.ids)
+            library.dropped_ids(
+                block.ids.data_ptr(), *kept.shape, draws.data_ptr(), draws.shape[1], self.draws.data_ptr(),
+                self.shares.data_ptr(), UNKNOWN, torch.get_num_threads(), kept.data_ptr())
+            return FeatureBlock(kept, block.dense)
         self.draws, self.shares = self.draws.to(draws.device), self.shares.to(draws.device)
         gone = (draws.index_select(1, self.draws) < self.shares) & (block.ids > UNKNOWN)
         return FeatureBlock(block.ids.masked_fill(gone, UNKNOWN), block.dense)

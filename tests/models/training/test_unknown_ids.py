@@ -10,6 +10,7 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
 from models.examples.batches import Batch, ExampleSet
+from models.layers import kernels
 from models.networks import registry
 from models.training import fitting
 from models.training.unknown_ids import FLOOR, UnknownIds, dropped_shares
@@ -45,6 +46,20 @@ def test_training_sees_a_slot_unknown_as_often_as_validation_does(windows: Any, 
     gone = changed.request.ids[:, user.start] == UNKNOWN
     assert gone.float().mean() == pytest.approx(0.6, abs=0.03)
     assert (gone == (changed.candidate.ids[:, both.start] == UNKNOWN)).float().mean() > 0.98  # missing together
+
+
+def test_without_a_compiler_the_same_ids_are_dropped(
+    windows: Any, spec: FeatureSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernels.library() is None:
+        pytest.skip("no C++ compiler on this machine")
+    change, batch, found = UnknownIds(spec, dropped_shares(spec, *windows)), whole(windows[0]), []
+    for _ in range(2):
+        torch.manual_seed(1)
+        found.append(change(batch))
+        monkeypatch.setattr(kernels, "library", lambda: None)
+    assert torch.equal(found[0].request.ids, found[1].request.ids)
+    assert torch.equal(found[0].candidate.ids, found[1].candidate.ids)
 
 
 def test_lists_numbers_and_what_is_kept_stay_as_they_are(windows: Any, spec: FeatureSpec) -> None:
