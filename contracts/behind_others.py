@@ -46,8 +46,10 @@ def behind_others(work: Callable[[], Made]) -> Made:
             return thread.submit(work).result()
         thread.submit(_idle).result()
         done = thread.submit(work)
-        wait([done], left)
-        _share()
+        try:
+            wait([done], left)
+        finally:  # who is told to stop meanwhile waits for the work's end as well
+            _share()
         return done.result()
 
 

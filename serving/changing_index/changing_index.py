@@ -174,7 +174,7 @@ class ChangingIndex:
         few = min(k, OVER_SHARE * k * wanted.count // len(self.base) + SPARE)
         for asked in (few, k):
             scores, rows = now.merged.search(query[None].astype(np.float32), asked, params=bounds)
-            if rows[0, -1] < 0 or scores[0, -1] < least:
+            if asked == k or rows[0, -1] < 0 or scores[0, -1] < least:
                 break
         found = (rows[0] >= 0) & (scores[0] >= least)
         return Hits(scores[0][found], rows[0][found])
