@@ -28,7 +28,7 @@ from serving.changing_index.changing_set import ChangingSet
 from serving.changing_index.index_snapshot import Snapshot, living_places, open_parts
 from serving.changing_index.item_codes import item_codes
 
-MERGE_AT = 16_384  # latest items: to score so many takes less than a search of a second index
+MERGE_AT = 4096  # latest items: of four times as many a merge is long enough for requests to feel it
 MOST_LATEST = 65_536
 SCORED_AT_ONCE = 16_384
 LISTS_OVER_BASE = 2
