@@ -17,7 +17,6 @@ namespace {
 template <int N>
 struct Lanes {
   typedef float Floats __attribute__((vector_size(4 * N)));
-  typedef int32_t Mask __attribute__((vector_size(4 * N)));
   typedef uint32_t Words __attribute__((vector_size(4 * N)));
   typedef uint16_t Halves __attribute__((vector_size(2 * N)));
   typedef uint8_t Bytes __attribute__((vector_size(N)));

@@ -81,6 +81,18 @@ def test_items_described_anew_may_be_all_of_the_best(index: ChangingIndex, merge
     assert set(index.search(query, 160).rows.tolist()) == set(rows.tolist())
 
 
+@pytest.mark.parametrize(("count", "hidden"), [(COUNT, 20), (6000, 290)])
+def test_few_that_are_withdrawn_are_not_found_though_they_score_best(count: int, hidden: int) -> None:
+    """Hits beside the wanted ones make up for them, and a search of the others alone where those are not enough."""
+    vectors = np.random.default_rng(6).standard_normal((count, WIDTH)).astype(np.float32)
+    index = ChangingIndex(item_index.build(vectors.copy(), Retrieve(flat_below=count)), vectors)
+    query = queries(1)[0]
+    order = np.argsort(-(vectors @ query))
+    index.show(order[:hidden], np.zeros(hidden, dtype=bool))
+    index.publish()
+    assert index.search(query, 10).rows.tolist() == order[hidden : hidden + 10].tolist()
+
+
 def test_filters_hold_for_all_parts(index: ChangingIndex) -> None:
     shown = change_all(index)
     for share in (0.5, 0.01):
