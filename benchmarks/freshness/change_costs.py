@@ -3,7 +3,7 @@
     sluice bench change_costs [--items 1000000] [--changes 180000] [--bundle BUNDLE] [--json]
 
 The changes of `sluice bench freshness`, stored in batches of 50 and shown as a worker does: read from the store,
-written in short turns, published, merged where enough has come. CPU milliseconds of the thread that works, of 1,000
+written in short turns, published. CPU milliseconds of the thread that works, of 1,000
 changes; a request's are medians, before any change and after every tenth of them; memory is the process's resident one
 and the store's files. Storing is done by one worker for all of them, the rest by each.
 """
@@ -35,7 +35,6 @@ from serving.catalogue.change import WITHDRAWN, Change, Kind, encoded
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.follower import AT_ONCE, turns
 from serving.catalogue.fresh_bundle import FreshBundle
-from serving.changing_index.changing_index import MERGE_AT
 from serving.request.deadline import Deadline
 from serving.server.catalog_client import ItemChange
 from serving.stages.funnel import Funnel
@@ -56,7 +55,6 @@ class ChangeCosts(BaseModel):
     process_mib: list[float]
     store_mib: list[float]
     changed: int
-    merges: int
 
 
 class Timed:
@@ -104,8 +102,6 @@ class Worker:
             timed("write", lambda part=part: fresh.write(part))  # type: ignore[misc]
         timed("publish", fresh.publish)
         self._applied = found[-1][0]
-        if fresh.index.unmerged >= MERGE_AT:
-            timed("merge", fresh.index.merge)
 
     def request_ms(self) -> float:
         with torch.inference_mode():
@@ -135,7 +131,7 @@ def measure(bundle: Path, folder: Path, items: int, changes: int) -> ChangeCosts
         cpu_ms={name: 1e6 * seconds / done for name, seconds in timed.spent.items()},
         longest_ms={name: 1e3 * seconds for name, seconds in timed.longest.items()}, request_ms=requests,
         process_mib=[process for process, _ in memories], store_mib=[files for _, files in memories],
-        changed=worker.fresh.changed_items, merges=worker.fresh.index.merges)
+        changed=worker.fresh.changed_items)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.freshness.merges import Look
 from benchmarks.serving.funnel import VALUES
 from serving.proto import sluice_pb2 as pb
 from serving.server.catalog_client import CatalogClient, ItemChange
@@ -83,8 +82,8 @@ def connected(target: str, count: int) -> Iterator[list[CatalogClient]]:
 
 class Updater:
     """While it is open, `sender` gets `per_second` changes in batches of `size`, at their times whatever the server
-    does. `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time;
-    `looks` what each of them said of its merges. `withdrawn` are items of which the last that was sent is an
+    does. `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time.
+    `withdrawn` are items of which the last that was sent is an
     acknowledged withdrawal, `sequence` is the highest number acknowledged."""
 
     def __init__(
@@ -97,7 +96,6 @@ class Updater:
         self.visible: list[float] = []
         self.recalls: list[float] = []
         self.status: list[pb.CatalogStatus] = []
-        self.looks: list[list[Look]] = [[] for _ in watchers]
         self.withdrawn: set[str] = set()
         self._last = (0, 0.0)
         self._began = self._ended = 0.0
@@ -157,8 +155,6 @@ class Updater:
             waiting = set(range(len(self._watchers))) if sequence else set[int]()
             while waiting and not self._stop.wait(LOOK_SECONDS):
                 self.status = [watcher.status() for watcher in self._watchers]
-                for looks, status in zip(self.looks, self.status, strict=True):
-                    looks.append(Look(time.monotonic(), status.merges, status.unmerged_items))
                 waiting = {place for place in waiting if self.status[place].applied_sequence < sequence}
             if sequence and not waiting:
                 self.visible.append(time.monotonic() - begun)

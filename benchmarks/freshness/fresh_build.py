@@ -20,7 +20,6 @@ from serving.bundle.item_index import with_bid_weight
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.fresh_bundle import FreshBundle
-from serving.changing_index.changing_index import MERGE_AT
 from serving.request.query import RankQuery
 from serving.request.request_features import RequestFeatures
 
@@ -41,8 +40,8 @@ class RecallBeside(NamedTuple):
 
 
 def recalls_beside(bundle: Path, fresh: Path) -> list[RecallBeside]:
-    """After each of LOOKS equal parts of what is stored in `fresh`, in the order in which it was stored; shown and
-    merged as a worker does."""
+    """After each of LOOKS equal parts of what is stored in `fresh`, in the order in which it was stored; shown as
+    a worker does."""
     loaded, found = LoadedBundle.load(bundle, check_parity=False), list[RecallBeside]()
     with closing(ChangeStore(fresh)) as store:
         stored = [change for _, change in store.after(0, store.last())]
@@ -50,15 +49,13 @@ def recalls_beside(bundle: Path, fresh: Path) -> list[RecallBeside]:
         for part in np.array_split(np.arange(len(stored)), LOOKS):
             for begin in range(0, len(part), AT_ONCE):
                 shown.apply([stored[place] for place in part[begin : begin + AT_ONCE]])
-                if shown.index.unmerged >= MERGE_AT:
-                    shown.index.merge()
             found.append(_beside(shown, loaded, int(part[-1]) + 1))
     return found
 
 
 def _beside(shown: FreshBundle, loaded: LoadedBundle, changes: int) -> RecallBeside:
     index = shown.index
-    vectors = index.vectors[index.snapshot.shown.rows()]
+    vectors = index.vectors[index.shown.rows()]
     asked = queries(loaded, vectors.shape[1])
     changed = float(np.mean([index.recall(query, RECALL_AT) for query in asked]))
     anew = [_built_anew(loaded, vectors, asked, seed) for seed in range(BUILDS)]

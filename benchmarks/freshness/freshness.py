@@ -13,8 +13,6 @@ is there throughout.
     request_p99_ratio     p99 of the requests beside the changes over the p99 of those before
     after_p99_ratio       p99 of the requests after the changes over the p99 of those before
     requests_failed       requests of these three stretches that were not answered, and are in no p99
-    merges, merge_p99_ratio    merges of a worker beside the changes; p99 of the requests within 0.5 s of one over
-                          the p99 of the others beside the changes
     restart_s, restart_lost    after all that, SIGKILL of server and workers: from starting it on the same folder until
                           its first answer, and acknowledged changes that it does not know then
     recall_min            recall at 100 against exact search once a third, two thirds and all of the changes are made,
@@ -46,7 +44,6 @@ from pydantic import BaseModel, ConfigDict
 from benchmarks.freshness import events, kills, outage, redis_process, restart
 from benchmarks.freshness.changes import DrawnChanges, Updater, connected
 from benchmarks.freshness.fresh_build import recalls_beside
-from benchmarks.freshness.merges import merge_stretches, p99_ratio
 from benchmarks.serving.funnel import VALUES, world
 from benchmarks.serving.open_loop import LoadFigures, offered
 from benchmarks.serving.synthetic_bundle import publish
@@ -67,8 +64,6 @@ class FreshnessFigures(BaseModel):
     after_p99_ratio: float | None = None
     requests_failed: int | None = None
     recall_min: float | None = None
-    merges: int | None = None
-    merge_p99_ratio: float | None = None
     restart_s: float | None = None
     restart_lost: int | None = None
     kills: int | None = None
@@ -96,7 +91,7 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
             before, memory = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), resident(server)
             begun = time.process_time()
             with Updater(sender, watchers, DrawnChanges(chosen.items), chosen.updates, BATCH) as updater:
-                beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE, calls=folder / "calls.npy")
+                beside = offered(server.target, chosen.rate, chosen.seconds, DEADLINE)
             sending = time.process_time() - begun
             after, status = offered(server.target, chosen.rate, chosen.seconds, DEADLINE), updater.status[0]
         print_requests("before", before)
@@ -104,8 +99,8 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
         print_requests("after changes", after)
         print(f"who sends changes and watches for them has used {sending / chosen.seconds:.3f} cores")
         print(f"{updater.sent} changes {dict(updater.outcomes)}; {len(updater.visible)} batches watched; "
-              f"{status.changed_items} changed, {status.hidden_items} hidden, {status.merges} merges, room for "
-              f"{status.room}; largest process {memory:.0f} MiB before, {resident(server):.0f} after")
+              f"{status.changed_items} changed, {status.hidden_items} hidden, room for {status.room}; "
+              f"largest process {memory:.0f} MiB before, {resident(server):.0f} after")
         restart.kill(server)
         again = restart.measure(bundle, folder / "again.log", options, sorted(updater.withdrawn), updater.sequence)
         print(f"killed and started again: {again}, {len(updater.withdrawn)} withdrawn items asked for")
@@ -115,11 +110,8 @@ def beside_requests(folder: Path, bundle: Path, chosen: argparse.Namespace) -> F
     print(f"recall at 100 as workers measured it: {min(updater.recalls, default=None)} at least; by the same queries:",
           "; ".join(f"{one.changed:.3f} after {one.changes} changes, {', '.join(f'{of:.3f}' for of in one.anew)} of "
                     "indexes built anew" for one in recalls))
-    stretches = [merge_stretches(looks) for looks in updater.looks]
-    near = p99_ratio(np.load(folder / "calls.npy"), [one for of_worker in stretches for one in of_worker])
     return FreshnessFigures(
-        merges=max(map(len, stretches)), merge_p99_ratio=near, restart_s=again.seconds,
-        restart_lost=again.shown_again + again.forgotten,
+        restart_s=again.seconds, restart_lost=again.shown_again + again.forgotten,
         updates_per_second=updater.rate, visible_p99_s=visible[int(0.99 * len(visible))],
         request_p99_ratio=beside.p99_ms / before.p99_ms, after_p99_ratio=after.p99_ms / before.p99_ms,
         requests_failed=sum(one.requests - one.codes.get("OK", 0) for one in (before, beside, after)),

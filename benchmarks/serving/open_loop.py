@@ -19,7 +19,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -85,9 +84,6 @@ async def offer(chosen: argparse.Namespace) -> LoadFigures:
     for caller in callers:
         caller.close()
     cores = (time.process_time() - begun) / chosen.seconds
-    if chosen.calls:
-        np.save(chosen.calls, np.array([(call.due, 1000 * (call.done - call.due)) for call in calls
-                                        if call.code == "OK"]).reshape(-1, 2))
     rate = chosen.rate or len(calls) / chosen.seconds
     return figures(calls, rate, chosen.seconds).model_copy(update={"generator_cores": cores})
 
@@ -183,10 +179,8 @@ def histogram(milliseconds: np.ndarray) -> dict[str, int]:
     return {name: count for name, count in zip([*map(str, EDGES), "more"], counts, strict=True) if count}
 
 
-def offered(target: str, rate: float, seconds: float, deadline: float, **more: float | bool | Path) -> LoadFigures:
-    """By a generator in a process of its own; a rate of 0 with `callers` is a closed loop. In `calls`, a file of numpy,
-    lies then of each answered call when it was due (seconds of the machine's monotonic clock), and its
-    milliseconds."""
+def offered(target: str, rate: float, seconds: float, deadline: float, **more: float | bool) -> LoadFigures:
+    """By a generator in a process of its own; a rate of 0 with `callers` is a closed loop."""
     options = [f"--{name}={value}" for name, value in more.items() if not isinstance(value, bool)]
     options += [f"--{name}" for name, value in more.items() if value is True]
     command = [sys.executable, "-m", "benchmarks.serving.open_loop", target, f"--rate={rate}", f"--seconds={seconds}",
@@ -208,8 +202,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--candidates", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reasons", action="store_true")
-    parser.add_argument("--calls", type=Path, help="a .npy file for when each answered call was due, and its "
-                        "milliseconds")
     chosen = parser.parse_args(argv)
     if (chosen.rate > 0) == (chosen.callers > 0):
         parser.error("give either --rate or --callers")

@@ -18,7 +18,7 @@ from contracts.thread_name import name_thread
 from serving.catalogue.change import Change
 from serving.catalogue.change_store import ChangeStore
 from serving.catalogue.fresh_bundle import FreshBundle
-from serving.changing_index.changing_index import MERGE_AT, QUERIES
+from serving.changing_index.changing_index import QUERIES
 from serving.request.lulls import Lulls
 
 POLL_SECONDS = 0.05
@@ -27,17 +27,12 @@ STEADY_SECONDS = 0.15  # between looks while changes come: what a look costs bes
 TURN, DESCRIPTION = 48, 1.5  # bids; of items that are described 32: what a turn of them costs at all, many share
 PATIENCE_SECONDS = 0.3  # a change waits so long for lulls of requests, from its arrival on
 PAUSE_SECONDS = 0.005  # of a measurement that has waited long enough
-LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older changes; of a merge or a measurement
+LEAST_WAIT_SECONDS, MOST_WAIT_SECONDS = 0.001, 1.0  # before a turn of older changes; of a measurement
 P99_SECONDS = 0.5  # how often the delays are looked at
 RECALL_SECONDS, RECALL_AT = 5.0, 100  # how often one user's recall is measured
-MERGE_PRIORITY = 10  # Linux's nice value
-ROOM_SECONDS = 10.0  # that changes wait for a merge of low priority where there is no room for them
+RECALL_PRIORITY = 10  # Linux's nice value
 LATEST = 10_000  # of which the delay is known
 log = logging.getLogger("sluice.serving")
-
-
-class MergeDue(Exception):
-    """A measurement is given up for it."""
 
 
 def turns(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
@@ -63,9 +58,9 @@ class Follower:
         self._recalls: deque[float] = deque(maxlen=QUERIES)
         self._delays: deque[float] = deque(maxlen=LATEST)
         self.visible_p99, self._p99_due = 0.0, 0.0
-        self._measured, self._stopping = time.monotonic(), threading.Event()
+        self._stopping = threading.Event()
         self._threads = [threading.Thread(target=work, name=name, daemon=True)
-                         for name, work in (("catalogue", self._follow), ("catalogue-merge", self._merge))]
+                         for name, work in (("catalogue", self._follow), ("catalogue-recall", self._measure))]
 
     @property
     def lag(self) -> float:
@@ -111,53 +106,33 @@ class Follower:
                               exc_info=None if isinstance(error, sqlite3.Error) else error)
                 self.failure = short(f"{type(error).__name__}: {error}", 200)
 
-    def _merge(self) -> None:
-        """With low priority: requests go first."""
+    def _measure(self) -> None:
+        """Recall, now and then and with low priority: requests go first."""
         name_thread()
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), MERGE_PRIORITY)
-        failing = False
-        while not self._stopping.wait(POLL_SECONDS):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), RECALL_PRIORITY)
+        index, failing = self._fresh.index, False
+        while not self._stopping.wait(RECALL_SECONDS):
             try:
-                self._tend()
+                if index.asked:
+                    self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT, self._measuring()))
                 failing = False
             except Exception as error:  # whatever it is, the next try may succeed
                 if not failing:
-                    log.error("changes of items are not merged", exc_info=error)
+                    log.error("the recall of searches is not measured", exc_info=error)
                 failing = True
-
-    def _tend(self) -> None:
-        """Merges where enough has come, and measures now and then."""
-        index = self._fresh.index
-        if index.unmerged >= MERGE_AT:
-            self._wait()
-            index.merge()
-        if time.monotonic() > self._measured + RECALL_SECONDS and index.asked:
-            with suppress(MergeDue):
-                self._recalls.append(index.recall(index.asked[-1].copy(), RECALL_AT, self._measuring()))
-            self._measured = time.monotonic()
 
     def _show(self, changes: Sequence[Change]) -> None:
         """A few at a time, between requests, for which they wait until the oldest has waited long enough."""
         until = min(change.arrived for change in changes) / 1e6 + PATIENCE_SECONDS
         for turn in turns(changes):
-            self._wait_for_room(len(turn))
             with self.lulls.turn(_left(until)):
                 self._fresh.write(turn)
         with self.lulls.turn(_left(until)):
             self._fresh.publish()
 
-    def _wait_for_room(self, changes: int) -> None:
-        """The thread that merges makes it; beyond ROOM_SECONDS writing does, beside requests."""
-        until = time.monotonic() + ROOM_SECONDS
-        while not self._fresh.has_room(changes) and time.monotonic() < until and not self._stopping.wait(POLL_SECONDS):
-            pass
-
-    def _wait(self) -> None:
-        self.lulls.wait(MOST_WAIT_SECONDS)
-
     def _measuring(self) -> Callable[[], None]:
-        """Waits for a lull, no longer in all its calls than `_wait` in one. Raises MergeDue."""
+        """Waits for a lull, in all its calls no longer than MOST_WAIT_SECONDS."""
         left = MOST_WAIT_SECONDS
 
         def wait() -> None:
@@ -168,8 +143,6 @@ class Follower:
                 left -= time.monotonic() - begun
             else:
                 time.sleep(PAUSE_SECONDS)
-            if self._fresh.index.unmerged >= MERGE_AT:
-                raise MergeDue
 
         return wait
 

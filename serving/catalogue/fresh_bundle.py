@@ -1,6 +1,6 @@
 """A loaded bundle whose items change while it is served: the same tables with room behind them, rows written in place.
 
-    described anew      its row of every table; its vector goes to the index's latest (changing_index.py)
+    described anew      its row of every table, and its vector in the index (changing_index.py)
     new                 a row behind the bundle's
     withdrawn           not shown, wherever its vector lies
     bid                 its place in the bids, and one dimension of its vector
@@ -69,7 +69,7 @@ class FreshBundle:
             index=replace(base, vectors=vectors, changing=self.index), neighbours=with_room(loaded.neighbours, size),
             item_part=None if loaded.item_part is None else with_room(loaded.item_part, size),
             rank_table=_grown(loaded.rank_table, size + 1), channels=of_stored(loaded.channels, self.items.count),
-            shown=lambda: self.index.snapshot.shown, changed=self._changed,
+            shown=lambda: self.index.shown, changed=self._changed,
             listed={name: with_last(has, size + 1) for name, has in loaded.listed.items()})
         self._numbers = {STOCK: ChangingNumbers(NumberColumn(self._stock[:0]), self._stock)}
         for name, column in loaded.numbers.items():
@@ -87,21 +87,15 @@ class FreshBundle:
     @property
     def hidden_items(self) -> int:
         """Items that have a row and are not shown."""
-        return self.items.count + self.items.added - self.index.snapshot.shown.count
+        return self.items.count + self.items.added - self.index.shown.count
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Requests that begin after this see all of them."""
         self.write(changes)
         self.publish()
 
-    def has_room(self, changes: int) -> bool:
-        """Among the latest, for so many more."""
-        return self.index.free >= 2 * changes
-
     def write(self, changes: Sequence[Change]) -> None:
-        """As the next `publish` shows them. Merges where nobody else has made room for them."""
-        while not self.has_room(len(changes)):
-            self.index.merge()
+        """As the next `publish` shows them."""
         described = [change for change in changes if change.kind == "item" and not change.withdraws]
         self.unshown.remove(change.item for change in changes if change.kind == "item")
         self._withdraw([change.item for change in changes if change.withdraws])

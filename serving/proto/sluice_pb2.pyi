@@ -152,7 +152,7 @@ class CatalogStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class CatalogStatus(_message.Message):
-    __slots__ = ("bundle_version", "applied_sequence", "stored_sequence", "bundle_items", "changed_items", "hidden_items", "room", "unmerged_items", "merges", "recall", "visible_p99_seconds", "failure", "counted_items", "counters_age_seconds", "counters_failure", "unshown_items", "last_unshown", "uncounted_events", "store_mark")
+    __slots__ = ("bundle_version", "applied_sequence", "stored_sequence", "bundle_items", "changed_items", "hidden_items", "room", "recall", "visible_p99_seconds", "failure", "counted_items", "counters_age_seconds", "counters_failure", "unshown_items", "last_unshown", "uncounted_events", "store_mark")
     BUNDLE_VERSION_FIELD_NUMBER: _ClassVar[int]
     APPLIED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     STORED_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
@@ -160,8 +160,6 @@ class CatalogStatus(_message.Message):
     CHANGED_ITEMS_FIELD_NUMBER: _ClassVar[int]
     HIDDEN_ITEMS_FIELD_NUMBER: _ClassVar[int]
     ROOM_FIELD_NUMBER: _ClassVar[int]
-    UNMERGED_ITEMS_FIELD_NUMBER: _ClassVar[int]
-    MERGES_FIELD_NUMBER: _ClassVar[int]
     RECALL_FIELD_NUMBER: _ClassVar[int]
     VISIBLE_P99_SECONDS_FIELD_NUMBER: _ClassVar[int]
     FAILURE_FIELD_NUMBER: _ClassVar[int]
@@ -179,8 +177,6 @@ class CatalogStatus(_message.Message):
     changed_items: int
     hidden_items: int
     room: int
-    unmerged_items: int
-    merges: int
     recall: float
     visible_p99_seconds: float
     failure: str
@@ -191,7 +187,7 @@ class CatalogStatus(_message.Message):
     last_unshown: str
     uncounted_events: int
     store_mark: str
-    def __init__(self, bundle_version: _Optional[str] = ..., applied_sequence: _Optional[int] = ..., stored_sequence: _Optional[int] = ..., bundle_items: _Optional[int] = ..., changed_items: _Optional[int] = ..., hidden_items: _Optional[int] = ..., room: _Optional[int] = ..., unmerged_items: _Optional[int] = ..., merges: _Optional[int] = ..., recall: _Optional[float] = ..., visible_p99_seconds: _Optional[float] = ..., failure: _Optional[str] = ..., counted_items: _Optional[int] = ..., counters_age_seconds: _Optional[float] = ..., counters_failure: _Optional[str] = ..., unshown_items: _Optional[int] = ..., last_unshown: _Optional[str] = ..., uncounted_events: _Optional[int] = ..., store_mark: _Optional[str] = ...) -> None: ...
+    def __init__(self, bundle_version: _Optional[str] = ..., applied_sequence: _Optional[int] = ..., stored_sequence: _Optional[int] = ..., bundle_items: _Optional[int] = ..., changed_items: _Optional[int] = ..., hidden_items: _Optional[int] = ..., room: _Optional[int] = ..., recall: _Optional[float] = ..., visible_p99_seconds: _Optional[float] = ..., failure: _Optional[str] = ..., counted_items: _Optional[int] = ..., counters_age_seconds: _Optional[float] = ..., counters_failure: _Optional[str] = ..., unshown_items: _Optional[int] = ..., last_unshown: _Optional[str] = ..., uncounted_events: _Optional[int] = ..., store_mark: _Optional[str] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
     __slots__ = ("user_id", "context", "item_ids", "recent_items", "features", "request_id")

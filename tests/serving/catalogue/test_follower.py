@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -81,23 +80,22 @@ def test_a_store_that_was_removed_is_told_in_a_line(
     assert told.exc_info is None
 
 
-def test_a_merge_that_fails_is_told_and_tried_again(
+def test_a_measurement_that_fails_is_told_and_tried_again(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture
 ) -> None:
     fresh = FreshBundle(loaded, bundle_folder)
-    fresh.index.put(np.arange(3))
-    fresh.index.publish()
-    merge, outcomes = fresh.index.merge, [False, False]
-    monkeypatch.setattr(following, "MERGE_AT", 1)
-    monkeypatch.setattr(fresh.index, "merge", lambda: merge() if not outcomes else 1 / int(outcomes.pop()))
+    recall, failures = fresh.index.recall, [0, 0]
+    fresh.index.search(fresh.index.vectors[0], 1)
+    monkeypatch.setattr(following, "RECALL_SECONDS", 0.01)
+    monkeypatch.setattr(fresh.index, "recall", lambda *asked: 1 / failures.pop() if failures else recall(*asked))
     with closing(ChangeStore(tmp_path)), closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
         follower.start()
-        until(lambda: fresh.index.merges == 1)
-    assert caplog.text.count("changes of items are not merged") == 1
+        until(lambda: follower.recall == 1.0)
+    assert caplog.text.count("the recall of searches is not measured") == 1
 
 
-def test_a_measurement_waits_no_longer_than_a_merge_would(
+def test_a_measurement_waits_no_longer_in_all(
     loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many items there are."""
@@ -118,26 +116,6 @@ def test_a_measurement_waits_no_longer_than_a_merge_would(
         seen = list(waits)
     assert seen[0] == 0.1
     assert len(seen) < len(loaded.items) // 8
-
-
-def test_a_measurement_is_given_up_where_there_is_something_to_merge(
-    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fresh = FreshBundle(loaded, bundle_folder)
-
-    def wait(seconds: float) -> None:
-        if not fresh.index.unmerged:
-            monkeypatch.setattr(following, "RECALL_SECONDS", 600.0)  # the only one
-            fresh.index.put(np.arange(3))
-
-    monkeypatch.setattr(following, "RECALL_SECONDS", 0.0)
-    monkeypatch.setattr(following, "MERGE_AT", 1)
-    fresh.index.search(fresh.index.vectors[0], 1)
-    with closing(ChangeStore(tmp_path)), closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
-        monkeypatch.setattr(follower.lulls, "wait", wait)
-        follower.start()
-        until(lambda: fresh.index.merges == 1)
-    assert follower.recall is None
 
 
 @pytest.mark.parametrize("count", [following.TURN + 10, 500])
@@ -163,30 +141,6 @@ def test_changes_are_written_in_turns_and_shown_at_once(
     assert max(written) <= following.TURN
     assert hidden == [0] * len(written)
     assert fresh.hidden_items == 3
-
-
-def test_changes_wait_for_a_merge_of_low_priority_where_there_is_no_room(
-    loaded: LoadedBundle, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twelve times as many as there is room for."""
-    count, room = len(loaded.items), 128
-    monkeypatch.setattr(changing_index, "MOST_LATEST", room)
-    for name, value in (("MERGE_AT", room // 4), ("AT_ONCE", room // 8), ("ROOM_SECONDS", 60.0)):
-        monkeypatch.setattr(following, name, value)
-    fresh, merging = FreshBundle(loaded, bundle_folder), set[str]()
-    merge, put = fresh.index.merge, fresh.index.put
-
-    def noted() -> None:
-        merging.add(threading.current_thread().name)
-        merge()
-
-    monkeypatch.setattr(fresh.index, "merge", noted)
-    monkeypatch.setattr(fresh, "write", lambda changes: put(np.array([int(one.item[1:]) % count for one in changes])))
-    with closing(ChangeStore(tmp_path)) as store, closing(Follower(fresh, ChangeStore(tmp_path))) as follower:
-        follower.start()
-        store.record([withdrawal(f"i{number}") for number in range(12 * room)])
-        until(lambda: follower.applied == 12 * room)
-    assert merging == {"catalogue-merge"}
 
 
 def test_a_turn_has_fewer_changes_where_they_describe_items() -> None:
