@@ -141,7 +141,8 @@ def _status(catalogue: Catalogue, stored: int, counters: CounterState) -> pb.Cat
     return pb.CatalogStatus(
         bundle_version=fresh.bundle.version, applied_sequence=follower.applied, stored_sequence=stored,
         bundle_items=fresh.items.count, changed_items=fresh.changed_items, hidden_items=fresh.hidden_items,
-        room=fresh.items.room, recall=follower.recall, visible_p99_seconds=follower.visible_p99, failure=follower.failure,
+        room=fresh.items.room, recall=follower.recall, visible_p99_seconds=follower.visible_p99,
+        failure=follower.failure,
         counted_items=counters.items, counters_age_seconds=counters.age, counters_failure=counters.failure,
         unshown_items=unshown.items, last_unshown=unshown.last, uncounted_events=counters.waiting,
         store_mark=catalogue.mark)

@@ -5,7 +5,7 @@ whose centroid is nearest: what a build of the same items with the same centroid
 an item, in which nobody may search; which list, and which code, is found before.
 
 The centroids are those of the items as they were. Where the share p has changed since, a search reads 1 + p / 2 times
-the codes: that keeps the recall of an index built anew, also where all bids are other ones, and half as far apart again.
+the codes: that keeps the recall of an index built anew, also where all bids are other ones and spread more.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ListedVectors:
         self._base, self._held, self._vectors, self._lock = base, base, vectors, ReadingLock()
         self._changed, self._changes = np.zeros(len(vectors), dtype=bool), 0
         self._lists = base.faiss_index
-        self._lists.set_direct_map_type(faiss.DirectMap.Array)
+        self._lists.set_direct_map_type(faiss.DirectMap.Array)  # type: ignore[attr-defined]
         self._centroids = np.ascontiguousarray(self._lists.quantizer.reconstruct_n(0, self._lists.nlist).T)
 
     def put(self, rows: np.ndarray) -> None:
@@ -43,7 +43,7 @@ class ListedVectors:
             part = rows[start : start + SCORED_AT_ONCE]
             self._replace(part[part < len(self._held)])
             self._append(int(part.max()) + 1)
-        self._changes += np.count_nonzero(~self._changed[rows])
+        self._changes += int(np.count_nonzero(~self._changed[rows]))
         self._changed[rows] = True
         share = self._changes / len(self._held)
         codes = round(self._base.max_codes * (1 + STALE * round(STEPS * share) / STEPS))

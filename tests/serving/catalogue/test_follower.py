@@ -6,7 +6,6 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle

@@ -108,7 +108,7 @@ def test_searches_meet_no_list_in_the_middle_of_a_change() -> None:
     with ThreadPoolExecutor(1) as pool:
         changing = pool.submit(change)
         try:
-            for _ in range(300):
+            for _ in range(2000):
                 found = lists.search(query, 50, everybody)
                 assert len(set(found.rows.tolist())) == len(found.rows) == 50
                 off = np.abs(known[:, found.rows] - found.scores).min(axis=0)
