@@ -3,9 +3,9 @@
     sluice bench change_costs [--items 1000000] [--changes 180000] [--bundle BUNDLE] [--json]
 
 The changes of `sluice bench freshness`, stored in batches of 50 and shown as a worker does: read from the store,
-written in short turns, published. CPU milliseconds of the thread that works, of 1,000
-changes; a request's are medians, before any change and after every tenth of them; memory is the process's resident one
-and the store's files. Storing is done by one worker for all of them, the rest by each.
+written in short turns, published. CPU milliseconds of the thread that works, of 1,000 changes; a request's are medians,
+before any change and after every tenth of them; memory is the process's resident one and the store's files. Storing is
+done by one worker for all of them, the rest by each.
 """
 
 from __future__ import annotations

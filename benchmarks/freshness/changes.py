@@ -83,8 +83,8 @@ def connected(target: str, count: int) -> Iterator[list[CatalogClient]]:
 class Updater:
     """While it is open, `sender` gets `per_second` changes in batches of `size`, at their times whatever the server
     does. `visible` are seconds from sending a batch until every one of `watchers` shows it, of one batch at a time.
-    `withdrawn` are items of which the last that was sent is an
-    acknowledged withdrawal, `sequence` is the highest number acknowledged."""
+    `withdrawn` are items of which the last that was sent is an acknowledged withdrawal, `sequence` is the highest
+    number acknowledged."""
 
     def __init__(
         self, sender: CatalogClient, watchers: Sequence[CatalogClient], drawn: DrawnChanges, per_second: float,

@@ -16,7 +16,8 @@ is there throughout.
     restart_s, restart_lost    after all that, SIGKILL of server and workers: from starting it on the same folder until
                           its first answer, and acknowledged changes that it does not know then
     recall_min            recall at 100 against exact search once a third, two thirds and all of the changes are made,
-                          over the mean of indexes built anew of the same items, by the same queries: the lowest
+                          over the mean of indexes built anew of the same items, by the same queries: the lowest (the
+                          changed one reads more codes by what has changed, listed_vectors.py)
     kills, kills_amid_changes, acknowledged_lost    SIGKILL at random moments of changes of every kind, how often while
                                 some were being sent, and what was lost of them
     event_age_p99_s       beside events through a Redis stream: from adding one to the request that knows it

@@ -2,7 +2,7 @@
 
 Processor time is told apart by thread. What a call costs is the work of all threads while it runs but for those of
 BACKGROUND, and where it changes items the work of the thread that shows the changes, until they are shown. The rest of
-the background (merging an index, measuring its recall, landing events) no single call has caused; it stands beside.
+the background (measuring the recall of searches, landing events) no single call has caused; it stands beside.
 The caller collects no garbage while it waits: its own pauses, of up to 0.3 s, would look like the server's.
 """
 
@@ -30,7 +30,7 @@ NOT_KEPT = "FAILED_PRECONDITION"  # of events, where the bundle's log cannot be 
 MEGABYTES, MILLISECONDS = 50.0, 100.0  # that one call may take
 SECONDS = 5.0
 SHOWS = "catalogue"  # the thread that shows changes of items
-BACKGROUND = frozenset({SHOWS, "catalogue-merge", "landing", "answer-log"})
+BACKGROUND = frozenset({SHOWS, "recall-measure", "landing", "answer-log"})
 SHOWN_WITHIN = 30.0  # seconds
 Threads = Mapping[int, tuple[str, float]]
 

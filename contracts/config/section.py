@@ -47,5 +47,5 @@ Window = tuple[Instant, Instant] | Share
 
 
 class Section(BaseModel):
-    """Frozen; a key that it lacks is refused."""
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    """Frozen; a key that it lacks is refused, and a number without end or that is none."""
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -47,6 +47,12 @@ class ItemSet:
             bits[-1] &= (1 << size % 8) - 1
         return ItemSet(bits, size)
 
+    def without(self, rows: np.ndarray) -> ItemSet:
+        """All but those."""
+        bits = self.bits.copy()
+        np.bitwise_and.at(bits, rows >> 3, ~(1 << (rows & 7)).astype(np.uint8))
+        return ItemSet(bits, self.size)
+
     @classmethod
     def nobody(cls, size: int) -> ItemSet:
         """None of so many items."""

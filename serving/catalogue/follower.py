@@ -60,7 +60,7 @@ class Follower:
         self.visible_p99, self._p99_due = 0.0, 0.0
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=work, name=name, daemon=True)
-                         for name, work in (("catalogue", self._follow), ("catalogue-recall", self._measure))]
+                         for name, work in (("catalogue", self._follow), ("recall-measure", self._measure))]
 
     @property
     def lag(self) -> float:

@@ -55,7 +55,7 @@ class FreshBundle:
         size, width = self.items.size, loaded.item_vectors.shape[1]
         vectors = with_room(loaded.index.vectors, size)
         base = item_index.load(folder / RETRIEVAL / "index.faiss", vectors[: self.items.count],
-                               loaded.settings.retrieve, writable=True)
+                               loaded.settings.retrieve, writable=not loaded.index.exact)
         self.index, self._bid_column = ChangingIndex(base, vectors), width
         self._filters = {name: ChangingFilter(column, size) for name, column in loaded.filters.items()}
         self._created = loaded.settings.retrieve.created_field
@@ -95,7 +95,7 @@ class FreshBundle:
         self.publish()
 
     def write(self, changes: Sequence[Change]) -> None:
-        """As the next `publish` shows them."""
+        """Who is shown, and what filters say, is as the next `publish` has it; vectors, bids and inputs are written."""
         described = [change for change in changes if change.kind == "item" and not change.withdraws]
         self.unshown.remove(change.item for change in changes if change.kind == "item")
         self._withdraw([change.item for change in changes if change.withdraws])

@@ -1,7 +1,7 @@
 """Maximum inner product search over items that change: the bundle's index, changed where it lies.
 
-Vectors are replaced at once, and whether an item may be found with all of a batch, once it is published. Items that may
-not be found keep their place, for they come back.
+A search may see an item's vector as soon as it is put, and whether it may be found once all of a batch are published.
+Items that may not be found keep their place, for they come back.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class ChangingIndex:
     def _taken(self) -> ItemSet:
         found = self._shown.taken()
         _ = found.count  # kept: counted once, and not by the first request
+        self._held.publish(found)
         return found
 
     def search(self, query: np.ndarray, k: int, allowed: ItemSet | None = None) -> Hits:

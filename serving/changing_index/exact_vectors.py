@@ -20,9 +20,13 @@ class ExactVectors:
         """Vectors [n] that are other ones now."""
         self._count = max(self._count, int(rows.max()) + 1)
 
+    def publish(self, shown: ItemSet) -> None:
+        """There is nothing to it."""
+
     def search(self, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         """The k best of those that are wanted, of which there are as many, for one query [d]."""
         query = np.ascontiguousarray(query, dtype=np.float32)
+        assert query.shape == self._vectors.shape[1:]
         scores, rows = np.empty(k, dtype=np.float32), np.empty(k, dtype=np.int64)
         faiss.knn_inner_product(  # what an IndexFlatIP calls
             faiss.swig_ptr(query), faiss.swig_ptr(self._vectors), self._vectors.shape[1], 1, self._count, k,

@@ -1,7 +1,8 @@
 """Many read at once, or one writes.
 
 Who reads does not wait for one who waits to write: a search takes ten times as long as what changes the lists that it
-reads, and requests go before changes.
+reads, and requests go before changes. So whoever writes counts on moments without a reader: a worker computes one
+request at a time, and waits in between.
 """
 
 from __future__ import annotations

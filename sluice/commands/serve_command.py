@@ -143,11 +143,16 @@ def serve_as_told(
     bundle: str, settings: SupervisorSettings, registry: str | None, cache: Path | None, follow: bool | None,
     ready: Ready,
 ) -> None:
-    """An alias, or a folder: by this process alone, or by others that are changed when the folder is."""
+    """An alias, or a folder: by this process alone, or by others that are changed when the folder is. Raises
+    ConfigError for a folder with a cache."""
+    from contracts.errors import ConfigError
     from models.tracking.bundle_registry import SCHEME
 
     if bundle.startswith(SCHEME):
         serve_alias(bundle, settings, registry, cache, ready)
+    elif cache is not None:
+        raise ConfigError(f"--cache {cache} is where bundles of an alias (models:/NAME@ALIAS) are kept, and {bundle} "
+                          "is a folder, which is served where it lies: leave --cache out")
     elif settings.workers > 1 or follow or settings.balanced:
         serve_shared(Path(bundle), settings, follow is not False, ready)
     else:

@@ -17,7 +17,7 @@ def test_the_system_shows_the_first_letters() -> None:
         name_thread()
         seen.append(Path(OWN).read_text().strip())
 
-    thread = threading.Thread(target=work, name="catalogue-merging")
+    thread = threading.Thread(target=work, name="measuring-recalls")
     thread.start()
     thread.join()
-    assert seen == ["catalogue-mergi"]
+    assert seen == ["measuring-recal"]

@@ -115,10 +115,11 @@ def test_dates_are_utc():
         ("[serve]\ndefault_limit = 200\nmax_limit = 150\n", "exceeds max_limit"),
         ("[serve]\nmax_limit = 500\n", "exceeds prerank.keep"),
         ("[serve]\nreserve_ms = 100\n", "serve.reserve_ms 100 leaves nothing of serve.deadline_ms 100 and"),
-        ("[serve]\nreserve_ms = inf\n", "serve.reserve_ms inf leaves nothing"),
+        ("[serve]\nreserve_ms = inf\n", "serve.reserve_ms: Input should be a finite number"),
+        ("[train]\ntemperature = nan\n", "train.temperature: Input should be a finite number"),
         ("[serve]\nmax_deadline_ms = 3\n", "serve.reserve_ms 3 leaves nothing"),
         ("[serve]\nmax_queue = 1000001\n", "less than or equal to 1000000"),
-        ("[serve]\nuser_store_ms = inf\n", "less than or equal to 60000"),
+        ("[serve]\nuser_store_ms = 60001\n", "less than or equal to 60000"),
         ("[rerank]\nkind = 'auction'\n", "needs log.bid"),
     ],
 )

@@ -11,6 +11,7 @@ from contracts.errors import ConfigError
 
 class When(Section):
     at: Instant
+    seconds: float = 0.0
 
 
 @pytest.mark.parametrize("text", ["2026-01-05", "2026-01-05T00:00:00", "2026-01-05T02:00:00+02:00"])
@@ -37,3 +38,9 @@ def test_a_section_is_frozen_and_refuses_unknown_keys() -> None:
         made.at = datetime(2026, 1, 6, tzinfo=UTC)  # type: ignore[misc]
     with pytest.raises(ValidationError):
         When.model_validate({"at": "2026-01-05", "when": 1})
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), -float("inf"), float("nan")])
+def test_a_number_without_end_or_that_is_none_is_refused(seconds: float) -> None:
+    with pytest.raises(ValidationError, match="finite number"):
+        When.model_validate({"at": "2026-01-05", "seconds": seconds})

@@ -30,6 +30,13 @@ def test_the_first_items_of_a_set(pairs: list[tuple[bool, bool]]) -> None:
         assert (cut.rows().tolist(), cut.size) == (np.flatnonzero(members[:size]).tolist(), size)
 
 
+@given(MEMBERS)
+def test_a_set_without_some(pairs: list[tuple[bool, bool]]) -> None:
+    left, right = np.array(pairs).T
+    found = ItemSet.of(left).without(np.flatnonzero(right))
+    assert (found.rows().tolist(), found.size) == (np.flatnonzero(left & ~right).tolist(), len(left))
+
+
 @given(st.sets(st.integers(0, 9_999), max_size=60))
 def test_a_narrow_set_of_many_items(rows: set[int]) -> None:
     members = np.zeros(10_000, dtype=bool)

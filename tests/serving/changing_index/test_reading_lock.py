@@ -10,12 +10,25 @@ from serving.changing_index.reading_lock import ReadingLock
 SECONDS = 60
 
 
-def test_many_read_at_once_and_do_not_wait_for_one_who_waits_to_write() -> None:
-    lock, met, written = ReadingLock(), threading.Barrier(2), threading.Event()
-    waits = threading.Event()
+class Told(threading.Condition):
+    """Says when somebody waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = threading.Event()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waits.set()
+        return super().wait(timeout)
+
+
+def test_many_read_at_once_and_do_not_wait_for_one_who_waits_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    met, written, condition = threading.Barrier(2), threading.Event(), Told()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Condition", lambda: condition)
+        lock = ReadingLock()
 
     def write() -> None:
-        waits.set()
         with lock.writing():
             written.set()
 
@@ -26,7 +39,7 @@ def test_many_read_at_once_and_do_not_wait_for_one_who_waits_to_write() -> None:
     with ThreadPoolExecutor(3) as pool:
         with lock.reading():
             writer = pool.submit(write)
-            assert waits.wait(SECONDS)
+            assert condition.waits.wait(SECONDS)
             readers = [pool.submit(read) for _ in range(2)]
             for reader in readers:
                 reader.result(SECONDS)
