@@ -47,9 +47,10 @@ class ScoringBundle:
         return self.manifest.version
 
     @classmethod
-    def load(cls, folder: Path, check_parity: bool = True) -> Self:
-        """Raises ChecksumError, BundleVersionError, BundleError or ParityError."""
-        manifest = bundle.verify(folder)
+    def load(cls, folder: Path, check_parity: bool = True, compared: bool = False) -> Self:
+        """`compared`: its files have just been, with their checksums. Raises ChecksumError, BundleVersionError,
+        BundleError or ParityError."""
+        manifest = bundle.read_manifest(folder) if compared else bundle.verify(folder)
         try:
             return cls.read(folder, manifest, check_parity)
         except FileNotFoundError as error:

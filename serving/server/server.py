@@ -84,7 +84,8 @@ class ServerSettings:
     serving/server/port_takeover.py). `doors` say who may come in. `fresh` is the folder of what changes between
     bundles, None where nothing does. `user_store` is where users of a later day are: the address of a Redis, or a
     folder, None for that of `fresh`; `event_stream` the address of a Redis whose stream brings events, None without.
-    `balanced`: all calls come through the balancer of `sluice serve`.
+    `balanced`: all calls come through the balancer of `sluice serve`. `compared`: another process has just compared
+    the bundle's files with their checksums.
     """
 
     host: str = "127.0.0.1"
@@ -96,6 +97,7 @@ class ServerSettings:
     user_store: str | None = None
     event_stream: str | None = None
     balanced: bool = False
+    compared: bool = False
 
     @property
     def channel_options(self) -> list[tuple[str, int]]:
@@ -260,7 +262,7 @@ def run(
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH_SECONDS)
     kernels.library()
-    bundle = behind_others(lambda: LoadedBundle.load(folder))
+    bundle = behind_others(lambda: LoadedBundle.load(folder, compared=settings.compared))
     behind_others(partial(read_ahead, folder))
     served = Served(bundle.version, bundle.manifest.created)
     answers = ResponseLog(settings.answers, served) if settings.answers else None

@@ -1,9 +1,9 @@
 """The workers that serve one bundle on one port: started together, listening one after the other, kept alive.
 
 Where others serve meanwhile, a fourth of them load at a time, at least one: all at once would take the caches, and the
-memory's bandwidth, from those that answer. A worker that dies, whose event loop does not answer, or whose threads all
-hang, is replaced, after a pause that doubles with every death up to half a minute and is forgotten after a minute of
-health.
+memory's bandwidth, from those that answer. Nor do later ones compare the files with their checksums again. A worker
+that dies, whose event loop does not answer, or whose threads all hang, is replaced, after a pause that doubles with
+every death up to half a minute and is forgotten after a minute of health.
 """
 
 from __future__ import annotations
@@ -96,8 +96,10 @@ class Generation:
 
     def _begin(self, count: int) -> None:
         self._next_begin = time.monotonic() + AGAIN_SECONDS
+        compared = any(worker.loaded for worker in self.workers)  # by that one, a moment ago
+        settings = self._settings.model_copy(update={"compared": compared})
         for _ in range(count):
-            self.workers.append(WorkerProcess(self._settings, self._forks))
+            self.workers.append(WorkerProcess(settings, self._forks))
         self._next_begin = 0.0
 
     def tend(self, revive: bool = True) -> None:

@@ -54,6 +54,7 @@ def test_changed_and_missing_files_are_refused(scoring: Path, republish: Callabl
         file.write(" ")
     with pytest.raises(ChecksumError, match=r"settings\.json"):
         ScoringBundle.load(scoring)
+    assert ScoringBundle.load(scoring, compared=True).parity is not None
     (scoring / "rank" / "calibration.safetensors").unlink()
     with pytest.raises(BundleError, match="calibration"):
         ScoringBundle.load(republish(scoring))

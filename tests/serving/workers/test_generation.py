@@ -58,6 +58,7 @@ class Doomed:
     def __init__(self, now: list[float]) -> None:
         self._now, self.began = now, now[0]
         self.pid, self.end, self.loaded, self.told_to_listen, self.ready, self.ready_at = 1, "killed", 0, 0, 0, math.inf
+        self.heard = now[0]
 
     @property
     def alive(self) -> bool:
@@ -144,6 +145,31 @@ def test_where_the_system_gives_no_process_it_asks_once_a_second(
             assert made.advance() == ""
     assert asked == pytest.approx([0.0, 1.0, *last], abs=0.12)
     assert len(made.workers) == 3
+
+
+def test_files_are_compared_by_the_first_that_loads_and_by_those_that_replace_the_dead(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, compared = [0.0], list[bool]()
+
+    def given(told: WorkerSettings, *_: object) -> Doomed:
+        compared.append(told.compared)
+        made = Doomed(now)
+        made.loaded = made.told_to_listen = 1
+        made.heard = math.inf
+        return made
+
+    monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(generation, "WorkerProcess", given)
+    made = Generation("shop-1", settings(Path("bundle"), 0), 3, Listeners(), beside=True)
+    for _ in range(3):
+        made.advance()
+    assert compared == [False, True, True]
+    while now[0] < LOADING_SECONDS + 10:
+        now[0] += 0.5
+        made.tend()
+    assert len(compared) > 3
+    assert not any(compared[3:])
 
 
 def callers_are_dealt_to_both(made: Generation, port: int) -> None:
