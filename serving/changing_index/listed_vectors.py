@@ -3,7 +3,8 @@
 A vector that is another one now is taken out of its list, whose last one takes its place, and is appended to the list
 whose centroid is nearest: what a build of the same items with the same centroids would hold. That takes some
 microseconds an item, in which nobody may search; which list, and which code, is found before. A vector well beyond
-what codes can say (uncoded_rows.py) leaves its old code where it lies, which is passed over once that is published.
+what codes can say (uncoded_rows.py) leaves its old code where it lies, which is passed over once that is published;
+where there are many of them, all are coded anew (wider_codes.py), once or seldom.
 
 The centroids are those of the items as they were. Where the share p has changed since, a search reads 1 + p / 2 times
 the codes: that keeps the recall of an index built anew, also where all bids are other ones and spread more.
@@ -22,12 +23,14 @@ from serving.bundle import item_index
 from serving.bundle.item_index import Hits, ItemIndex
 from serving.bundle.item_set import ItemSet
 from serving.changing_index.reading_lock import ReadingLock
-from serving.changing_index.uncoded_rows import UncodedRows
+from serving.changing_index.uncoded_rows import MOST, UncodedRows
+from serving.changing_index.wider_codes import wider
 
 SCORED_AT_ONCE = 64  # vectors, by all centroids: a megabyte of a million items
 FEW = 0.05  # of the items that are held
 STALE, STEPS = 0.5, 32  # codes read beside others: over the share of items that changed, in so many steps of it
 BEYOND = 1 / 8  # of what codes span in one dimension: nearer is said by the last code
+LIST_BITS = 32  # of a place in faiss' direct map: the list above, the place in it below
 OVER_SHARE, SPARE = 4, 64  # hits beside others: over their share of all items, and for chance
 
 
@@ -52,8 +55,11 @@ class ListedVectors:
         self._lists = base.faiss_index
         self._lists.set_direct_map_type(faiss.DirectMap.Array)  # type: ignore[attr-defined]
         self._centroids = np.ascontiguousarray(self._lists.quantizer.reconstruct_n(0, self._lists.nlist).T)
+        self._spanned()
+
+    def _spanned(self) -> None:
         low, span = faiss.vector_to_array(self._lists.sq.trained).reshape(2, -1)
-        self._low, self._high = low - BEYOND * span, low + (1 + BEYOND) * span
+        self._low, self._high, self._wide_at = low - BEYOND * span, low + (1 + BEYOND) * span, MOST // 2
 
     def put(self, rows: np.ndarray) -> None:
         """Vectors [n] that are other ones now, each once."""
@@ -66,6 +72,24 @@ class ListedVectors:
         share = self._changes / len(self._held)
         codes = round(self._base.max_codes * (1 + STALE * round(STEPS * share) / STEPS))
         self._held = replace(self._held, max_codes=codes)
+        if len(self._uncoded.rows) >= self._wide_at:
+            self._widen()
+
+    def _widen(self) -> None:
+        """Codes that can say most of what they could not; what they still cannot is no reason to do it again."""
+        rows, held, old = self._uncoded.rows, len(self._held), self._lists
+        places = faiss.rev_swig_ptr(old.direct_map.array.data(), held)
+        lists = places >> LIST_BITS
+        for part in np.array_split(rows, math.ceil(len(rows) / SCORED_AT_ONCE)):
+            lists[part] = self._nearest(self._vectors[part])
+        columns = np.flatnonzero(self._unsaid(self._vectors[rows], lists[rows]).any(axis=0))
+        new = wider(old, self._vectors[:held], lists, columns)
+        with self._lock.writing():
+            self._lists, self._held = new, replace(self._held, faiss_index=new)
+        old.reset()  # which lives on, for its quantizer
+        self._spanned()
+        self._uncoded.put(rows, self._beyond(self._vectors[rows], lists[rows]))
+        self._wide_at = max(self._wide_at, 2 * len(self._uncoded.rows))
 
     def _replace(self, rows: np.ndarray) -> None:
         vectors = self._vectors[rows]
@@ -80,9 +104,13 @@ class ListedVectors:
             self._lists.direct_map.update_codes(self._lists.invlists, len(coded), of_rows, of_lists, of_codes)
 
     def _beyond(self, vectors: np.ndarray, lists: np.ndarray) -> np.ndarray:
-        """bool [n]: whether a vector lies well outside of what codes of these lists can say."""
+        """bool [n]: whether a vector lies so anywhere."""
+        return np.asarray(self._unsaid(vectors, lists).any(axis=1))
+
+    def _unsaid(self, vectors: np.ndarray, lists: np.ndarray) -> np.ndarray:
+        """bool [n, d]: where a vector lies well outside of what codes of these lists can say."""
         coded = vectors - self._centroids.T[lists] if self._lists.by_residual else vectors
-        return np.asarray(((coded < self._low) | (coded > self._high)).any(axis=1))
+        return np.asarray((coded < self._low) | (coded > self._high))
 
     def _append(self, end: int) -> None:
         """All that are not held yet up to row `end`: faiss counts them through."""

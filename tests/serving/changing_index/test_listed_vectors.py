@@ -12,7 +12,7 @@ from contracts.config.stages import Retrieve
 from serving.bundle import item_index
 from serving.bundle.item_index import ItemIndex
 from serving.bundle.item_set import ItemSet
-from serving.changing_index import uncoded_rows
+from serving.changing_index import listed_vectors, uncoded_rows
 from serving.changing_index.listed_vectors import SCORED_AT_ONCE, ListedVectors
 
 COUNT, SIZE, WIDTH = 1200, 1600, 8
@@ -129,6 +129,24 @@ def test_beyond_what_is_searched_exactly_codes_say_the_nearest(monkeypatch: pyte
     lists.put(rows)
     coded = {item: code for item, code in built_anew(base, vectors[:COUNT]).items() if item in range(10, 30)}
     assert coded.items() <= held(base).items()
+
+
+def test_where_bids_were_all_the_same_codes_learn_to_say_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listed_vectors, "MOST", 200)
+    draw = np.random.default_rng(1)
+    vectors = draw.standard_normal((COUNT, WIDTH)).astype(np.float32)
+    vectors[:, -1] = 0.5
+    base = item_index.build(vectors.copy(), Retrieve(flat_below=10, max_codes=COUNT))
+    lists, everybody = ListedVectors(base, vectors), ItemSet.of(np.ones(COUNT, dtype=bool))
+    query = np.ones(WIDTH, dtype=np.float32)
+    for rows in np.array_split(draw.permutation(COUNT), 40):
+        vectors[rows, -1] = 2 * draw.standard_normal(len(rows))
+        lists.put(np.sort(rows))
+        lists.publish(everybody)
+        found, scores = lists.search(query, 100, everybody), vectors @ query
+        assert len(set(found.rows.tolist())) == 100
+        assert np.abs(found.scores - scores[found.rows]).mean() < 0.05
+        assert len(set(found.rows.tolist()) & set(np.argsort(-scores)[:100].tolist())) >= 90
 
 
 def test_the_more_items_have_changed_the_more_codes_are_read_each_item_once(monkeypatch: pytest.MonkeyPatch) -> None:
