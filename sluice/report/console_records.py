@@ -266,7 +266,6 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--registry")
     given = parser.parse_args(words)
-    os.nice(10)
     try:
         registry = given.registry or os.environ.get("MLFLOW_TRACKING_URI")
         found = [section.model_dump(mode="json") for section in sections(given.folder, registry)]
@@ -277,4 +276,5 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(10)  # a server answers beside it
     main()

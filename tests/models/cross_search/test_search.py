@@ -33,7 +33,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ExampleSet, Example
 
 def searched(parts: tuple[ExampleSet, ExampleSet], allowed: np.ndarray, seed: int = 0, **changed: float) -> Searched:
     plain = {"batch_size": 100, "epochs": 1, "dim": 4, "hidden": (8,), "layers": 2}
-    settings = Crosses.model_validate(plain | changed)
+    settings = Crosses.model_validate(plain).model_copy(update=changed)  # a rate without end is no configuration's
     return search(SPEC, *parts, allowed, settings, TRAIN, seed)
 
 
