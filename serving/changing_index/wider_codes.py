@@ -12,7 +12,9 @@ from typing import Any
 import faiss
 import numpy as np
 
-OUTSIDE = 0.001
+from serving.changing_index.uncoded_rows import MOST
+
+OUTSIDE = 0.001  # on either side, and of the vectors that have room beside the codes no more than an eighth
 AT_ONCE = 16_384  # vectors
 
 
@@ -24,9 +26,10 @@ def wider(index: Any, vectors: np.ndarray, lists: np.ndarray, columns: np.ndarra
     found.sq, found.is_trained = index.sq, True
     low, span = faiss.vector_to_array(index.sq.trained).reshape(2, -1)
     centroids = index.quantizer.reconstruct_n(0, index.nlist)
+    outside = min(OUTSIDE, MOST / 8 / max(len(vectors), 1))
     for column in columns.tolist():
         coded = vectors[:, column] - (centroids[lists, column] if index.by_residual else 0.0)
-        least, most = np.quantile(coded, (OUTSIDE, 1 - OUTSIDE))
+        least, most = np.quantile(coded, (outside, 1 - outside))
         end = max(low[column] + span[column], most)
         low[column] = min(low[column], least)
         span[column] = end - low[column]

@@ -4,10 +4,12 @@ from typing import Any
 
 import faiss
 import numpy as np
+import pytest
 
 from contracts.config.stages import Retrieve
 from serving.bundle import item_index
-from serving.changing_index.wider_codes import wider
+from serving.changing_index import wider_codes
+from serving.changing_index.wider_codes import OUTSIDE, wider
 
 COUNT, WIDTH, COLUMN = 3000, 8, 7
 
@@ -49,3 +51,12 @@ def test_one_absurd_number_does_not_take_the_others_digits() -> None:
     others = np.arange(COUNT) != 5
     assert np.abs(found[others, COLUMN] - vectors[others, COLUMN]).mean() < 0.02
     assert found[5, COLUMN] < 10
+
+
+def test_of_many_vectors_no_larger_share_lies_outside_than_has_room_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, vectors, lists = made()
+    for most, fewest, largest in ((8192, 1, 2 * OUTSIDE * COUNT + 2), (8, 0, 4)):
+        monkeypatch.setattr(wider_codes, "MOST", most)
+        found = said(wider(index, vectors, lists, np.array([COLUMN])), vectors)
+        lacking = np.count_nonzero(np.abs(found[:, COLUMN] - vectors[:, COLUMN]) > 0.05)
+        assert fewest <= lacking <= largest
