@@ -12,9 +12,9 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TypeVar
 
 LOADING_PRIORITY = 10  # Linux's nice value, while others serve
@@ -51,23 +51,6 @@ def behind_others(work: Callable[[], Made]) -> Made:
         finally:  # who is told to stop meanwhile waits for the work's end as well
             _share()
         return done.result()
-
-
-@contextmanager
-def what_others_leave(seconds: float) -> Iterator[None]:
-    """This thread takes nothing else, for so long at most, where it may come back from that."""
-    if not _comes_back():
-        yield
-        return
-    over = threading.Timer(seconds, _share)
-    over.daemon = True
-    over.start()  # before: a thread is begun with what the one that begins it has
-    _idle()
-    try:
-        yield
-    finally:
-        over.cancel()
-        _share()
 
 
 def _idle() -> None:

@@ -35,7 +35,8 @@ OVER_SHARE, SPARE = 4, 64  # hits beside others: over their share of all items, 
 
 
 class _Open(NamedTuple):
-    """Those that may be found, of them those whose codes may, and rows [m] and vectors [m, d] of the others."""
+    """Those that may be found, of them those whose codes may, and rows [m] and vectors [m, d] of all that codes cannot
+    say."""
 
     shown: ItemSet
     coded: ItemSet
@@ -50,8 +51,8 @@ class ListedVectors:
     def __init__(self, base: ItemIndex, vectors: np.ndarray) -> None:
         self._base, self._held, self._vectors, self._lock = base, base, vectors, ReadingLock()
         self._changed, self._changes = np.zeros(len(vectors), dtype=bool), 0
-        self._uncoded, self._rows = UncodedRows(), np.empty(0, dtype=np.int64)
-        self._open = _Open(ItemSet.nobody(len(vectors)), ItemSet.nobody(len(vectors)), self._rows, vectors[:0])
+        self._uncoded, nobody = UncodedRows(), ItemSet.nobody(len(vectors))
+        self._open = _Open(nobody, nobody, self._uncoded.rows, vectors[:0])
         self._lists = base.faiss_index
         self._lists.set_direct_map_type(faiss.DirectMap.Array)  # type: ignore[attr-defined]
         self._centroids = np.ascontiguousarray(self._lists.quantizer.reconstruct_n(0, self._lists.nlist).T)
@@ -95,11 +96,13 @@ class ListedVectors:
         vectors = self._vectors[rows]
         lists = self._nearest(vectors)
         uncoded = self._uncoded.taken(rows, self._beyond(vectors, lists))
+        self._uncoded.put(rows, uncoded)
+        if uncoded.all():
+            return
         vectors, lists, coded = vectors[~uncoded], lists[~uncoded], rows[~uncoded]
         codes = np.empty((len(coded), self._lists.code_size), dtype=np.uint8)
         of_rows, of_lists, of_codes = (faiss.swig_ptr(array) for array in (coded, lists, codes))
         self._lists.encode_vectors(len(coded), faiss.swig_ptr(vectors), of_lists, of_codes)
-        self._uncoded.put(rows, uncoded)
         with self._lock.writing():
             self._lists.direct_map.update_codes(self._lists.invlists, len(coded), of_rows, of_lists, of_codes)
 
@@ -128,26 +131,20 @@ class ListedVectors:
 
     def publish(self, shown: ItemSet) -> None:
         """These may be found from now on, and what codes cannot say is."""
-        if shown is not self._open.shown or self._uncoded.rows is not self._rows:
-            self._rows = self._uncoded.rows
-            self._open = self._opened(shown, self._rows)
-
-    def _opened(self, wanted: ItemSet, uncoded: np.ndarray) -> _Open:
-        coded = wanted.without(uncoded) if len(uncoded) else wanted
-        _ = coded.count  # kept: counted once, and not by every request
-        rows = uncoded[wanted.contains(uncoded)]
-        return _Open(wanted, coded, rows, self._vectors[rows])
+        rows = self._uncoded.rows
+        if shown is not self._open.shown or rows is not self._open.rows:
+            self._open = _Open(shown, _coded(shown, rows), rows, self._vectors[rows])
 
     def search(self, query: np.ndarray, k: int, wanted: ItemSet) -> Hits:
         """The k best of those that are wanted and published, for one query [d]."""
         now = self._open
-        if wanted is not now.shown:
-            now = self._opened(wanted, now.rows)
+        coded = now.coded if wanted is now.shown else _coded(wanted, now.rows)
         with self._lock.reading():
-            listed = self._listed(query, k, now.coded)
+            listed = self._listed(query, k, coded)
         least = listed.scores[-1] if len(listed.rows) == k else -math.inf
         scores = now.vectors @ query
         high = (scores >= least).nonzero()[0]
+        high = high[wanted.contains(now.rows[high])]
         if not len(high):
             return listed
         scores, rows = np.concatenate([listed.scores, scores[high]]), np.concatenate([listed.rows, now.rows[high]])
@@ -165,3 +162,10 @@ class ListedVectors:
             if len(kept) == k:
                 return Hits(found.scores[kept], found.rows[kept])
         return item_index.search_index(held, query, k, wanted)
+
+
+def _coded(wanted: ItemSet, uncoded: np.ndarray) -> ItemSet:
+    """Those that are wanted and that codes say."""
+    found = wanted.without(uncoded) if len(uncoded) else wanted
+    _ = found.count  # kept: counted once, and not by every request
+    return found

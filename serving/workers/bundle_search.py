@@ -6,16 +6,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
-from contracts.behind_others import step_back, what_others_leave
+from contracts.behind_others import step_back
 from contracts.shown import without_passwords
 from serving.workers.bundle_cache import ServedBundle
 
 RETRY_SECONDS = 300.0
-IDLE_SECONDS = 20.0  # of fetching beside workers that serve
 log = logging.getLogger("sluice.serving")
 
 
@@ -73,9 +71,7 @@ class BundleSearch:
                 self._found = None
             elif found is None or found.version != version:
                 self._found = None
-                with what_others_leave(IDLE_SECONDS) if served else nullcontext():
-                    folder = self._source.fetch(version)
-                self._found = ServedBundle(version=version, folder=folder)
+                self._found = ServedBundle(version=version, folder=self._source.fetch(version))
         except Exception as raised:
             error = raised
             if not served:  # nothing is served yet: who begins decides what it means

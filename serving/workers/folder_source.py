@@ -42,9 +42,10 @@ class FolderSource:
         return self._version
 
     def fetch(self, version: str) -> Path:
-        """The folder to serve, unverified: its workers compare checksums and parity before they listen. Where the first
-        cannot be copied (a full disk), the folder itself is served, for good. Raises ReplacedError where another bundle
-        lies there by now, BundleError where it is not whole, OSError where a later one cannot be copied."""
+        """The folder to serve, unverified: before they listen the first of its workers compare checksums, and all of
+        them parity. Where the first cannot be copied (a full disk), the folder itself is served, for good. Raises
+        ReplacedError where another bundle lies there by now, BundleError where it is not whole, OSError where a later
+        one cannot be copied."""
         if self._copies is None:
             return self._folder
         place, staging = self._copies / "bundle" / version, self._copies.with_name(f".{uuid.uuid4().hex[:8]}")

@@ -1,7 +1,7 @@
 """The workers that serve one bundle on one port: started together, listening one after the other, kept alive.
 
 Where others serve meanwhile, a fourth of them load at a time, at least one: all at once would take the caches, and the
-memory's bandwidth, from those that answer. Nor do later ones compare the files with their checksums again. A worker
+memory's bandwidth, from those that answer. Later ones do not compare the files with their checksums again. A worker
 that dies, whose event loop does not answer, or whose threads all hang, is replaced, after a pause that doubles with
 every death up to half a minute and is forgotten after a minute of health.
 """

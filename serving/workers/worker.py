@@ -135,7 +135,7 @@ def main(argument: str) -> int:
         reports.send(WorkerReport(ready=version, service=signs.service(), deadline=signs.deadline))
 
     settings = ServerSettings(told.host, told.port, told.answers, told.connection_seconds, told.doors,
-                              told.fresh, told.user_store, told.event_stream, told.balanced, told.compared)
+                              told.fresh, told.user_store, told.event_stream, told.balanced, compared=told.compared)
     try:
         run(told.folder, settings, ready, orders.wait_to_listen)
     except SluiceError as error:

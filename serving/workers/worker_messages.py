@@ -23,7 +23,7 @@ class WorkerSettings(BaseModel):
     come again after `connection_seconds`. `fresh` is the folder of what changes between bundles, `user_store` the
     address of a Redis, or a folder, with users of a later day, `event_stream` of one whose stream brings events;
     `balanced`: all calls come through the balancer. `beside`: others serve while it loads; `compared`: a
-    worker before it has compared the folder's files with their checksums."""
+    worker before it, of the first that loaded, has compared the folder's files with their checksums."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
