@@ -1,4 +1,4 @@
-"""Work of a process that is coming up, beside those that serve already.
+"""Work beside those that serve: of a process that is coming up, and of fetching what it is to load.
 
 It has a share of the cores, at nice 10; a request that wakes up may wait 3 to 9 ms for its core then. A process that
 says so (`leave_cores`), and may, takes for a while what others leave idle and nothing else (Linux's SCHED_IDLE), where
@@ -12,9 +12,9 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 LOADING_PRIORITY = 10  # Linux's nice value, while others serve
@@ -51,6 +51,23 @@ def behind_others(work: Callable[[], Made]) -> Made:
         finally:  # who is told to stop meanwhile waits for the work's end as well
             _share()
         return done.result()
+
+
+@contextmanager
+def what_others_leave(seconds: float) -> Iterator[None]:
+    """This thread takes nothing else, for so long at most, where it may come back from that and there is a thread to
+    be had that sees to it."""
+    over = threading.Timer(seconds, _share)
+    over.daemon = True
+    with suppress(OSError, RuntimeError):
+        if _comes_back():
+            over.start()  # before: a thread is begun with what the one that begins it has
+            _idle()
+    try:
+        yield
+    finally:
+        over.cancel()
+        _share()
 
 
 def _idle() -> None:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Protocol
 
-from contracts.behind_others import step_back
+from contracts.behind_others import step_back, what_others_leave
 from contracts.shown import without_passwords
 from serving.workers.bundle_cache import ServedBundle
 
 RETRY_SECONDS = 300.0
+IDLE_SECONDS = 20.0  # of fetching beside workers that serve
 log = logging.getLogger("sluice.serving")
 
 
@@ -61,7 +63,8 @@ class BundleSearch:
         return time.monotonic() < self._refused.get(version, 0.0)
 
     def _look(self, served: str) -> None:
-        """Of low priority: fetching a bundle takes about a second of a core, which those that serve need."""
+        """Of low priority: fetching a bundle takes about a second of a core, which those that serve need. Beside them
+        it takes what they leave; with both cores full that was seen to hold up the loop no longer than else."""
         step_back()
         version, error = None, None
         try:
@@ -71,7 +74,9 @@ class BundleSearch:
                 self._found = None
             elif found is None or found.version != version:
                 self._found = None
-                self._found = ServedBundle(version=version, folder=self._source.fetch(version))
+                with what_others_leave(IDLE_SECONDS) if served else nullcontext():
+                    folder = self._source.fetch(version)
+                self._found = ServedBundle(version=version, folder=folder)
         except Exception as raised:
             error = raised
             if not served:  # nothing is served yet: who begins decides what it means

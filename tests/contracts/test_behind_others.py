@@ -4,16 +4,17 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores
+from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores, what_others_leave
 from contracts.errors import SluiceError
 
 WITHOUT_RIGHTS = """
 import ctypes, os, resource, sys
-from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores
+from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores, what_others_leave
 leave_cores(60)
 resource.setrlimit(resource.RLIMIT_NICE, (0, 0))
 os.setgid(65534), os.setuid(65534)
@@ -90,3 +91,25 @@ def test_where_nobody_may_come_back_loading_has_a_low_priority() -> None:
     if os.getuid():
         pytest.skip("rights can be given away by root alone")
     subprocess.run([sys.executable, "-c", WITHOUT_RIGHTS], check=True, timeout=60)
+
+
+@pytest.mark.usefixtures("_leaving")
+def test_a_thread_takes_what_others_leave_for_a_while_and_has_its_share_again() -> None:
+    with what_others_leave(60):
+        assert os.sched_getscheduler(0) == os.SCHED_IDLE
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
+    with what_others_leave(0.5):
+        until = time.monotonic() + 60
+        while os.sched_getscheduler(0) == os.SCHED_IDLE:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert os.SCHED_IDLE not in classes().values()
+
+
+def test_what_is_done_so_goes_on_where_the_system_gives_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none)
+    with what_others_leave(60):
+        assert os.sched_getscheduler(0) == os.SCHED_OTHER

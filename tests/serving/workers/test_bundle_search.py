@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,8 +14,9 @@ from typing import Any
 import pytest
 
 from contracts.behind_others import LOADING_PRIORITY
+from serving.workers import bundle_search
 from serving.workers.bundle_cache import ServedBundle
-from serving.workers.bundle_search import BundleSearch, sentence
+from serving.workers.bundle_search import IDLE_SECONDS, BundleSearch, sentence
 from tests.serving.workers.bundle_shelf import Shelf
 
 
@@ -36,8 +39,19 @@ def test_a_search_takes_no_time_from_those_that_serve(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(shelf, "fetch", fetch)
     own = os.getpriority(os.PRIO_PROCESS, 0)
+    left = list[float]()
+
+    @contextmanager
+    def leaving(seconds: float) -> Iterator[None]:
+        left.append(seconds)
+        yield
+
+    monkeypatch.setattr(bundle_search, "what_others_leave", leaving)
     assert found(BundleSearch(shelf), "shop-0", 20)
     assert asked == [max(own, LOADING_PRIORITY)]
+    assert left == [IDLE_SECONDS]
+    assert found(BundleSearch(shelf), "", 20)  # nothing is served yet, and this is what is waited for
+    assert left == [IDLE_SECONDS]
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
