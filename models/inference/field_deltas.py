@@ -5,7 +5,8 @@
     to first order      logit - logit without f ~ (h - h without f) . dlogit/dh
 
 All fields of all items together cost about as much as one further row of the request: each reads its own few columns
-of the layer, where a row of inputs without the field would read all.
+of the layer, where a row of inputs without the field would read all. Compiled (models/inference/field_deltas.cpp) where
+a compiler is, else in numpy.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from contracts.features.encoding import Encoded
+from models.inference.compiled_deltas import CompiledDeltas, OwnColumns, Sums
 from models.inference.split_ranker import BegunDnn, SplitDnn
+
+NO_COLUMNS = np.empty(0, dtype=np.int64)
 
 
 class FirstLayer:
@@ -81,26 +85,42 @@ class FieldDeltas:
         self._crossed = np.flatnonzero(~np.isin(candidate, np.array(fields)))
         self._crossed_weights = np.ascontiguousarray(mlp.candidate[self._crossed])
         self._nothing = self._gone[1] @ mlp.candidate
-        self._owners, self._fields = owners[self._crossed], len(fields)
+        self._owners, self._fields = owners[self._crossed].astype(np.float32), len(fields)
+        self._sums = self._compiled(weights) or self._by_numpy
 
     def of(self, begun: BegunDnn, candidate: Encoded) -> FirstLayer:
         """Of a request of one row and items [n, ...]."""
         right = self._served.right(begun, candidate)
-        beyond = right[:, self._crossed]
+        crossed = right[:, self._crossed] @ self._crossed_weights
         right -= self._gone[1]
-        deltas, first = self._deltas(begun.inputs - self._gone[0], right), 1 + len(self._of_request)
-        of_items = deltas[first:].reshape(len(self._of_items), len(right), -1)
-        changed = right[:, self._crossed]
+        found = self._sums(begun.inputs - self._gone[0], right, begun.hidden + self._nothing)
+        return FirstLayer(found.hidden, crossed, found.logits, found.estimates, found.deltas, self._places)
+
+    def _compiled(self, weights: tuple[np.ndarray, np.ndarray]) -> CompiledDeltas | None:
+        behind = self._served.mlp.compiled
+        if behind is None:
+            return None
+        blocks = zip(self._groups, (NO_COLUMNS, self._crossed), weights, strict=True)
+        request, items = (OwnColumns([own for group in groups for own in group.columns], further, weight)
+                          for groups, further, weight in blocks)
+        places = np.concatenate([self._of_request, self._of_items])
+        return CompiledDeltas(behind, self._fields, places, request, items, self._crossed_weights, self._owners)
+
+    def _by_numpy(self, request: np.ndarray, items: np.ndarray, shared: np.ndarray) -> Sums:
+        """As CompiledDeltas."""
+        deltas, first = self._deltas(request, items), 1 + len(self._of_request)
+        of_items = deltas[first:].reshape(len(self._of_items), len(items), -1)
+        changed = items[:, self._crossed]
         hidden = of_items.sum(axis=0)
-        hidden += begun.hidden + self._nothing
+        hidden += shared
         hidden += changed @ self._crossed_weights
         logits, slopes = self._served.mlp.slopes(hidden)
-        estimates = np.zeros((len(right), self._fields), dtype=np.float32)
+        estimates = np.zeros((len(items), self._fields), dtype=np.float32)
         estimates[:, self._of_request] = slopes @ deltas[1:first].T
         estimates[:, self._of_items] = (of_items.transpose(1, 0, 2) @ slopes[:, :, None])[:, :, 0]
         if len(self._crossed):
             estimates += (changed * (slopes @ self._crossed_weights.T)) @ self._owners
-        return FirstLayer(hidden, beyond @ self._crossed_weights, logits[:, 0], estimates, deltas, self._places)
+        return Sums(deltas, hidden, logits[:, 0], estimates)
 
     def _placed(self, fields: int) -> _Places:
         places = _Places(*(np.zeros(fields, dtype=np.int64) for _ in range(3)))

@@ -16,6 +16,7 @@ from contracts.features.feature_spec import PADDING
 from models.inference.block_inputs import BlockInputs, columns_at
 from models.inference.number_columns import NumberColumns
 from models.inference.numpy_mlp import NumpyMlp
+from models.inference.packed_matrix import PackedMatrix
 from models.inference.split_inputs import Inputs
 from models.layers import number_encoding
 from models.networks.dcn_v2 import DcnV2
@@ -43,16 +44,21 @@ class CrossColumns:
         rates = reader.width - (embedding.pair_rates.width if embedding.pair_rates is not None else 0)
         further = np.r_[products : products + (embedding.products.width if embedding.products is not None else 0),
                         rates : reader.width]
-        self._matrix = np.ascontiguousarray(mlp.candidate[np.concatenate([vectors, further]).astype(np.int64)])
+        self.matrix = PackedMatrix(mlp.candidate[np.concatenate([vectors, further]).astype(np.int64)])
 
     def __call__(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> np.ndarray | float:
         """W_c c, [K, H]."""
-        if not len(self._matrix):
-            return 0.0
+        columns = self.read(request_ids, candidate_ids)
+        return 0.0 if columns is None else columns @ self.matrix.plain
+
+    def read(self, request_ids: np.ndarray, candidate_ids: np.ndarray) -> np.ndarray | None:
+        """c, [K, C]; None where there are no such columns. `matrix` is W_c', [C, H]."""
+        if not len(self.matrix):
+            return None
         rows = candidate_ids[:, self._columns] + self._offsets  # a cross always has an id
         parts = [self._weight.take(rows, axis=0).reshape(len(rows), -1),
                  *self._inputs.products(request_ids, candidate_ids), *self._inputs.rates(request_ids, candidate_ids)]
-        return (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)) @ self._matrix
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 class ChangedColumns:

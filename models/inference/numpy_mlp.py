@@ -1,6 +1,8 @@
 """An MLP of one request in numpy: weights laid out for the products, sums and ReLUs in place.
 
     first layer   x W_candidate' + (W_request r + b)       the second term once per request
+
+Where compiled code is, all but the request's part is done by that (models/inference/mlp_rows.py).
 """
 
 from __future__ import annotations
@@ -8,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from torch import nn
 
+from models.inference.mlp_rows import compiled
+from models.inference.packed_matrix import PackedMatrix
 from models.layers.mlp import Mlp
 
 
@@ -22,6 +26,8 @@ class NumpyMlp:
         linears = [layer for layer in mlp.rest if isinstance(layer, nn.Linear)]
         self._rest = [(np.ascontiguousarray(layer.weight.detach().numpy().T), layer.bias.detach().numpy())
                       for layer in linears]
+        self._candidate = PackedMatrix(self.candidate)
+        self.compiled = compiled(len(self._bias), self._rest)
 
     def request_part(self, request: np.ndarray) -> np.ndarray:
         """[1 or B, R] -> [1 or B, H], the bias included."""
@@ -29,8 +35,24 @@ class NumpyMlp:
 
     def __call__(self, request_part: np.ndarray, candidate: np.ndarray) -> np.ndarray:
         """[1 or B, H] and [B, C] -> [B, out]."""
-        hidden = candidate @ self.candidate
-        hidden += request_part
+        return self.of_sum(None, request_part, candidate, self._candidate)
+
+    def of_sum(
+        self, rows: np.ndarray | None, shift: np.ndarray | None, columns: np.ndarray | None = None,
+        matrix: PackedMatrix | None = None,
+    ) -> np.ndarray:
+        """[B, out] of the first layer's outputs as a sum: rows [B, H] + shift [1 or B, H] + columns [B, C] x matrix
+        [C, H], of which one that is None is left out; `rows` may be overwritten."""
+        if self.compiled is not None:
+            if shift is not None and len(shift) > 1:
+                rows, shift = shift if rows is None else rows + shift, None
+            return self.compiled(rows, shift, columns, matrix)
+        parts = [part for part in (rows, shift) if part is not None]
+        if columns is not None and matrix is not None:
+            parts.insert(0, columns @ matrix.plain)
+        hidden = parts[0]
+        for part in parts[1:]:
+            hidden += part
         return self.after_first(hidden)
 
     def slopes(self, hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +73,9 @@ class NumpyMlp:
         return slope @ self._request, slope @ self.candidate.T
 
     def after_first(self, hidden: np.ndarray) -> np.ndarray:
-        """The first layer's outputs [B, H], which are overwritten -> [B, out]."""
+        """The first layer's outputs [B, H], which may be overwritten -> [B, out]."""
+        if self.compiled is not None:
+            return self.compiled(hidden, None)
         for weight, bias in self._rest:
             np.maximum(hidden, 0.0, out=hidden)
             hidden = hidden @ weight

@@ -136,9 +136,8 @@ class SplitDnn:
 
     def _behind(self, begun: BegunDnn, candidate: Encoded, hidden: np.ndarray) -> np.ndarray:
         """The MLP's [K], of the items' parts of its first layer."""
-        hidden += begun.hidden
-        hidden += self.crossed(begun.ids, candidate.ids)
-        return self.mlp.after_first(hidden)[:, 0]
+        columns = self.crossed.read(begun.ids, candidate.ids)
+        return self.mlp.of_sum(hidden, begun.hidden, columns, self.crossed.matrix)[:, 0]
 
     def right(self, begun: Begun, candidate: Encoded) -> np.ndarray:
         """The candidates' inputs."""

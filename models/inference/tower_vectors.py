@@ -13,6 +13,7 @@ import numpy as np
 from contracts.features.encoding import Encoded
 from models.inference.block_inputs import BlockInputs
 from models.inference.numpy_mlp import NumpyMlp
+from models.inference.packed_matrix import PackedMatrix
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 
@@ -42,14 +43,12 @@ class FoldedPreRanker:
         self._paired = self._scale * self._scale * (product + mean / np.float32(size))
         self._item = self._scale * item
 
-    def matrix(self, user: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def matrix(self, user: np.ndarray) -> tuple[PackedMatrix, np.ndarray]:
         """A(u)' [d, H] and the request's part [1, H] of the first layer, for u [d]."""
         folded = user[:, None] * self._paired
         folded += self._item
-        return folded, self._mlp.request_part((self._scale * user)[None])
+        return PackedMatrix(folded), self._mlp.request_part((self._scale * user)[None])
 
-    def logits(self, folded: tuple[np.ndarray, np.ndarray], items: np.ndarray) -> np.ndarray:
+    def logits(self, folded: tuple[PackedMatrix, np.ndarray], items: np.ndarray) -> np.ndarray:
         """float32 [K] of item vectors [K, d]."""
-        hidden = items @ folded[0]
-        hidden += folded[1]
-        return self._mlp.after_first(hidden)[:, 0]
+        return self._mlp.of_sum(None, folded[1], items, folded[0])[:, 0]

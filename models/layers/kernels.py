@@ -1,4 +1,4 @@
-"""The C++ beside this file, compiled once a machine and loaded; None where no compiler is: all has a twin in torch.
+"""The C++ of models/, compiled once a machine and loaded; None where no compiler is: all has a twin in torch or numpy.
 
 Called through ctypes and not as an extension of torch's own mechanism (torch.utils.cpp_extension): that needs torch's
 headers, Ninja and a minute of compiling where this takes two seconds, and ties the file to one version of torch. What
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from contracts.atomic_write import aside
 
-SOURCES = tuple(Path(__file__).with_name(f"{name}.cpp") for name in ("embedding_rows", "norm_relu_dropout"))
+SOURCES, HEADERS = (sorted(Path(__file__).parents[1].glob(f"*/*.{kind}")) for kind in ("cpp", "h"))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared",
          "-fPIC", "-std=c++17")
 LONGEST = 120  # seconds that a compiler may take
@@ -44,6 +44,9 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "cleared_rows": (None, [_P, _I, _I, _I, _P]),
     "summed_rows": (ctypes.c_int64, [_P, _P, _I, _I, _P, _P, _P]),
     "routed_rows": (ctypes.c_int64, [_P, _I, _I, _P, _P, _P]),
+    "matrix_span": (ctypes.c_int64, []),
+    "mlp_rows": (None, [_I, _P, _P, _P, _I, _I, _P, _I, _P, _P, _P, _P]),
+    "field_deltas": (None, [_I, _I, _P, _P, _I, _P, _P, _P, _P, _I, _I, _I, *[_P] * 6, _I, *[_P] * 8]),
     "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
 }
 _COMPILING = threading.Lock()
@@ -79,7 +82,8 @@ def usable(tensor: Tensor) -> ctypes.CDLL | None:
 def _compiled(compiler: str) -> Path:
     processor = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
     model = next((line for line in processor.splitlines() if line.startswith("flags")), platform.processor())
-    parts = (*(source.read_text(encoding="utf-8") for source in SOURCES), compiler, *FLAGS, platform.machine(), model)
+    texts = (source.read_text(encoding="utf-8") for source in (*SOURCES, *HEADERS))
+    parts = (*texts, compiler, *FLAGS, platform.machine(), model)
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice" / f"kernels-{name}.so"
     with _COMPILING:

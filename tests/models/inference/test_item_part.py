@@ -20,6 +20,8 @@ from models.networks import registry
 from models.networks.dnn import Dnn
 from models.pair_rates import weights as pair_weights
 
+pytestmark = pytest.mark.usefixtures("either")
+
 
 def items(spec: FeatureSpec, block: FeatureBlock) -> Encoded:
     return Encoded(block.ids[:, : spec.id_width("item")].numpy(), block.dense.numpy())

@@ -16,6 +16,8 @@ from models.networks import registry
 from models.networks.dnn import Dnn
 from models.pair_rates import weights as pair_weights
 
+pytestmark = pytest.mark.usefixtures("either")
+
 TRAIN = Train(embedding_dim=4, hidden=(8, 6), cross_layers=2, cross_rank=3, dropout=0.0)
 
 

@@ -12,6 +12,8 @@ from models.inference.tower_vectors import FoldedPreRanker, UserTower
 from models.networks.tower_pre_ranker import PreRanker
 from models.networks.two_tower import TwoTower
 
+pytestmark = pytest.mark.usefixtures("either")
+
 DIM = 6
 
 
