@@ -46,6 +46,15 @@ def test_an_image_installs_all_packages_and_extras_that_are_there(name: str) -> 
     assert set(extras.split(",")) <= set(told["project"]["optional-dependencies"])
 
 
+@pytest.mark.parametrize("name", ["serving", "jobs"])
+def test_what_an_image_runs_may_be_compiled_there(name: str) -> None:
+    """A file system that is mounted noexec, as Docker does by default, would have its kernels left out in silence."""
+    last = (CONTAINERS / f"{name}.Containerfile").read_text("utf-8").rpartition("\nFROM ")[2]
+    assert re.search(r"apt-get install .*g\+\+", last)
+    assert "HOME=/tmp" in last
+    assert all(one["tmpfs"] == ["/tmp:exec"] for one in SERVICES.values() if one["image"] in OWN)
+
+
 def test_services_are_tight_and_pinned_and_mount_what_is_there() -> None:
     for name, service in SERVICES.items():
         assert service["image"] in OWN or re.search(r":v?\d+\.\d+", service["image"]), name
