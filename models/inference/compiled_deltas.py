@@ -28,7 +28,7 @@ class OwnColumns:
         self._ends = np.cumsum([len(own) for own in columns], dtype=np.int64)
         self._columns = np.concatenate(parts).astype(np.int64)
         self._weights = np.concatenate([_packed(weights[own]).reshape(-1) for own in parts])
-        self.count, self.further = len(columns), len(further)
+        self.count, self.further, self.width = len(columns), len(further), len(weights)
         self.where = address(self._ends), address(self._columns), address(self._weights)
 
 
@@ -50,8 +50,9 @@ class CompiledDeltas:
     def __call__(self, request: np.ndarray, items: np.ndarray, shared: np.ndarray) -> Sums:
         """Of what differs from a row where nothing is known, [1, R] and [n, C], and what all rows of the first layer
         share, [1, H]."""
-        count, own = len(items), self._items
-        width = shared.shape[1]
+        request, items, shared = (np.ascontiguousarray(part, dtype=np.float32) for part in (request, items, shared))
+        count, own, width = len(items), self._items, self._behind.first
+        assert (request.shape[1], items.shape[1], shared.shape) == (self._request.width, own.width, (1, width))
         found = Sums(np.empty((1 + self._request.count + own.count * count, width), dtype=np.float32),
                      np.empty((count, width), dtype=np.float32), np.empty(count, dtype=np.float32),
                      np.empty((count, self._fields), dtype=np.float32))

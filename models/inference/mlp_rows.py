@@ -18,7 +18,7 @@ class MlpRows:
     they lie, as compiled code is told."""
 
     def __init__(self, library: ctypes.CDLL, first: int, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        self.library, self.weights = library, [weight for weight, _ in layers]
+        self.library, self.first, self.weights = library, first, [weight for weight, _ in layers]
         self._widths = np.array([first, *(len(bias) for _, bias in layers)], dtype=np.int64)
         self._packed = [laid_out(weight) for weight in self.weights]
         self._biases = [np.ascontiguousarray(bias, dtype=np.float32) for _, bias in layers]
@@ -30,13 +30,15 @@ class MlpRows:
     ) -> np.ndarray:
         """float32 [K, out] of the first layer's outputs rows [K, H] + shift [1, H] + columns [K, C] x matrix [C, H], of
         which one that is None is left out; nothing is overwritten."""
-        rows = None if rows is None else np.ascontiguousarray(rows)
-        columns = None if columns is None else _by_rows(columns)
+        rows, shift = _laid(rows, self.first), _laid(shift, self.first)
+        depth, stride, packed = 0, 0, None
+        if columns is not None and matrix is not None:
+            columns, depth, packed = _by_rows(columns), len(matrix), matrix.packed
+            stride = columns.strides[0] // columns.itemsize
+            assert (columns.shape[1], matrix.plain.shape[1]) == (depth, self.first)
         some = rows if columns is None else columns
         assert some is not None
         found = np.empty((len(some), self._widths[-1]), dtype=np.float32)
-        depth, stride = (0, 0) if columns is None else (columns.shape[1], columns.strides[0] // columns.itemsize)
-        packed = None if matrix is None else matrix.packed
         self.library.mlp_rows(len(found), address(rows), address(shift), address(columns), depth, stride,
                               address(packed), *self.where, address(found))
         return found
@@ -48,6 +50,16 @@ def compiled(first: int, layers: Sequence[tuple[np.ndarray, np.ndarray]]) -> Mlp
     return None if library is None else MlpRows(library, first, layers)
 
 
+def _laid(part: np.ndarray | None, width: int) -> np.ndarray | None:
+    """As compiled code reads it: beyond what is there it would read on."""
+    if part is None:
+        return None
+    assert part.shape[1] == width
+    return np.ascontiguousarray(part, dtype=np.float32)
+
+
 def _by_rows(columns: np.ndarray) -> np.ndarray:
     """Rows may lie apart, as those of a wider matrix, but values of one side by side."""
-    return columns if columns.strides[1] == columns.itemsize else np.ascontiguousarray(columns)
+    if columns.dtype == np.float32 and columns.strides[1] == columns.itemsize:
+        return columns
+    return np.ascontiguousarray(columns, dtype=np.float32)

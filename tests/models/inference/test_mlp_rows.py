@@ -83,3 +83,20 @@ def test_what_is_no_number_stays_so() -> None:
 
 def test_of_no_rows_there_are_none() -> None:
     assert rows_of(8, layers(8, 4, 1))(np.empty((0, 8), dtype=np.float32), None).shape == (0, 1)
+
+
+def test_other_layouts_are_read_as_they_are_meant() -> None:
+    behind, matrix = layers(8, 4, 1), drawn(3, 8)
+    network, rows, columns = rows_of(8, behind), drawn(5, 8), drawn(3, 5).T
+    expected_ = expected(rows + columns.astype(np.float64) @ matrix, behind)
+    for laid_rows, laid in ((np.asfortranarray(rows), columns), (rows.astype(np.float64), columns.astype(np.float64))):
+        found = network(laid_rows, None, laid, PackedMatrix(matrix))
+        np.testing.assert_allclose(found, expected_, rtol=1e-4, atol=1e-4)
+
+
+def test_what_does_not_fit_is_not_read_beyond_its_end() -> None:
+    network, shift = rows_of(8, layers(8, 4, 1)), drawn(1, 8)
+    for rows, of, columns, depth in ((drawn(5, 7), shift, None, 3), (drawn(5, 8), drawn(1, 7), None, 3),
+                                     (None, shift, drawn(5, 4), 3), (None, shift, drawn(5, 3), 4)):
+        with pytest.raises(AssertionError):
+            network(rows, of, columns, PackedMatrix(drawn(depth, 8)))
