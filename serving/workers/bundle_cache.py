@@ -18,7 +18,7 @@ import re
 import shutil
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.atomic_write import durable
 from contracts.bundle.bundle import read_manifest
@@ -29,12 +29,13 @@ BUNDLE = re.compile(r"\.?[A-Za-z0-9_-]+-[0-9a-f]{12}(\.[0-9a-f]{8})?")  # VERSIO
 
 
 class ServedBundle(BaseModel):
-    """A version, and where its files lie."""
+    """A version, and where its files lie. `compared`: just now with their checksums, which nobody remembers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: str
     folder: Path
+    compared: bool = Field(default=False, exclude=True)
 
 
 class BundleCache:

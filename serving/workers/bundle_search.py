@@ -20,7 +20,10 @@ log = logging.getLogger("sluice.serving")
 
 
 class BundleSource(Protocol):
-    """`latest` names the bundle that should be served; `fetch` returns its folder, or raises."""
+    """`latest` names the bundle that should be served; `fetch` returns its folder, or raises. A source that `compares`
+    has compared the files of that with their checksums."""
+
+    compares: bool
 
     def latest(self) -> str | None: ...
     def fetch(self, version: str) -> Path: ...
@@ -76,7 +79,7 @@ class BundleSearch:
                 self._found = None
                 with what_others_leave(IDLE_SECONDS) if served else nullcontext():
                     folder = self._source.fetch(version)
-                self._found = ServedBundle(version=version, folder=folder)
+                self._found = ServedBundle(version=version, folder=folder, compared=self._source.compares)
         except Exception as raised:
             error = raised
             if not served:  # nothing is served yet: who begins decides what it means

@@ -24,6 +24,8 @@ class FolderSource:
     """`copies` holds a folder for each version that is fetched; None: the folder itself is served, for good. Raises
     BundleError where the folder holds no bundle."""
 
+    compares = False  # what is linked is as whole as the folder was
+
     def __init__(self, folder: Path, copies: Path | None = None) -> None:
         self._folder, self._copies = folder, copies
         self._version, self._said, self._fetched = read_manifest(folder).version, "", False

@@ -1,9 +1,10 @@
 """The workers that serve one bundle on one port: started together, listening one after the other, kept alive.
 
 Where others serve meanwhile, a fourth of them load at a time, at least one: all at once would take the caches, and the
-memory's bandwidth, from those that answer. Later ones do not compare the files with their checksums again. A worker
-that dies, whose event loop does not answer, or whose threads all hang, is replaced, after a pause that doubles with
-every death up to half a minute and is forgotten after a minute of health.
+memory's bandwidth, from those that answer. Files that have just been compared with their checksums, by who fetched them
+or by the workers of the first turn, are not compared again. A worker that dies, whose event loop does not answer, or
+whose threads all hang, is replaced, after a pause that doubles with every death up to half a minute and is forgotten
+after a minute of health.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ class Generation:
 
     def _begin(self, count: int) -> None:
         self._next_begin = time.monotonic() + AGAIN_SECONDS
-        compared = any(worker.loaded for worker in self.workers)  # by that one, a moment ago
-        settings = self._settings.model_copy(update={"compared": compared})
+        by_another = any(worker.loaded for worker in self.workers)  # a moment ago
+        settings = self._settings.model_copy(update={"compared": self._settings.compared or by_another})
         for _ in range(count):
             self.workers.append(WorkerProcess(settings, self._forks))
         self._next_begin = 0.0
@@ -159,7 +160,8 @@ class Generation:
         if now >= self._next_start[place]:
             self.workers[place].kill()
             self._next_start[place] = now + self._pauses[place]  # it is tried again then, where none can be had now
-            self.workers[place] = WorkerProcess(self._settings, self._forks)
+            anew = self._settings.model_copy(update={"compared": False})
+            self.workers[place] = WorkerProcess(anew, self._forks)
             self._next_start[place] = 0.0
 
 

@@ -13,6 +13,8 @@ class RegistrySource:
     """`cache` holds the folders of fetched bundles. The registry is opened when it is first asked, and again as long as
     that fails."""
 
+    compares = True
+
     def __init__(self, open_registry: Callable[[], BundleRegistry], name: str, alias: str, cache: Path) -> None:
         self._open, self._name, self._alias, self._cache = open_registry, name, alias, cache
         self._registry: BundleRegistry | None = None

@@ -139,6 +139,7 @@ class Supervisor:
             folder=bundle.folder, host=LOOPBACK if settings.balanced else settings.host, port=self._port,
             connection_seconds=settings.connection_seconds, answers=settings.answers, doors=doors, fresh=settings.fresh,
             user_store=settings.user_store, event_stream=settings.event_stream, balanced=settings.balanced,
+            compared=bundle.compared,
         ), settings.workers, self._listeners, beside, self._forks)
 
     def _watch(self) -> None:

@@ -22,8 +22,8 @@ class WorkerSettings(BaseModel):
     """What to serve and where. `answers` is the folder of the response log, None for none; connections are asked to
     come again after `connection_seconds`. `fresh` is the folder of what changes between bundles, `user_store` the
     address of a Redis, or a folder, with users of a later day, `event_stream` of one whose stream brings events;
-    `balanced`: all calls come through the balancer. `beside`: others serve while it loads; `compared`: a
-    worker before it, of the first that loaded, has compared the folder's files with their checksums."""
+    `balanced`: all calls come through the balancer. `beside`: others serve while it loads; `compared`: who
+    fetched them, or a worker of the first that loaded, has just compared the folder's files with their checksums."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -9,6 +9,8 @@ from pathlib import Path
 class Shelf:
     """A source that names `version`, or raises `error`; a fetch waits for `open`."""
 
+    compares = False
+
     def __init__(self) -> None:
         self.version: str | None = "shop-1"
         self.error: Exception | None = None

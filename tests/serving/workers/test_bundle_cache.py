@@ -38,6 +38,13 @@ def test_what_was_served_last_is_known_to_the_next_start(cache: BundleCache) -> 
     assert BundleCache(cache.folder).last_served() == second
 
 
+def test_that_files_were_compared_is_no_longer_true_at_the_next_start(cache: BundleCache) -> None:
+    served = fetched(cache, "shop-1")
+    cache.remember(served.model_copy(update={"compared": True}))
+    assert cache.last_served() == served
+    assert not served.compared
+
+
 def test_a_folder_is_one_servers_until_it_ends(cache: BundleCache) -> None:
     """However it ends."""
     holds = ("import sys; from pathlib import Path; from serving.workers.bundle_cache import BundleCache; "

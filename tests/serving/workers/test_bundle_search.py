@@ -63,6 +63,13 @@ def test_what_is_served_already_is_not_found_and_another_one_is() -> None:
     assert found(search) == ServedBundle(version="shop-2", folder=Path("shop-2"))
 
 
+def test_who_compares_what_it_fetches_has_it_found_so() -> None:
+    shelf = Shelf()
+    shelf.compares = True
+    assert found(BundleSearch(shelf), "shop-0") == ServedBundle(
+        version="shop-1", folder=Path("shop-1"), compared=True)
+
+
 @pytest.mark.parametrize("error", [RuntimeError(""), KeyError("x"), OSError("disk\nfull"), ValueError()])
 def test_whatever_a_registry_raises_is_a_warning(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     shelf = Shelf()

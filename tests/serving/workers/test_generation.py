@@ -147,8 +147,9 @@ def test_where_the_system_gives_no_process_it_asks_once_a_second(
     assert len(made.workers) == 3
 
 
+@pytest.mark.parametrize("fetched", [False, True], ids=["as they came", "compared by who fetched them"])
 def test_files_are_compared_by_the_first_that_loads_and_by_those_that_replace_the_dead(
-    monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, fetched: bool
 ) -> None:
     now, compared = [0.0], list[bool]()
 
@@ -161,10 +162,11 @@ def test_files_are_compared_by_the_first_that_loads_and_by_those_that_replace_th
 
     monkeypatch.setattr(generation, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(generation, "WorkerProcess", given)
-    made = Generation("shop-1", settings(Path("bundle"), 0), 3, Listeners(), beside=True)
+    told = settings(Path("bundle"), 0).model_copy(update={"compared": fetched})
+    made = Generation("shop-1", told, 3, Listeners(), beside=True)
     for _ in range(3):
         made.advance()
-    assert compared == [False, True, True]
+    assert compared == [fetched, True, True]
     while now[0] < LOADING_SECONDS + 10:
         now[0] += 0.5
         made.tend()
