@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.inference.mlp_rows import MlpRows
-from models.inference.packed_matrix import PackedMatrix, address, addresses, laid_out
+from models.inference.packed_matrix import PackedMatrix, address, addresses
 
 
 class Sums(NamedTuple):
@@ -43,7 +43,7 @@ class CompiledDeltas:
         self._behind, self._fields, self._request, self._items = behind, fields, request, items
         self._places, self._owners = places.astype(np.int64), np.ascontiguousarray(owners, dtype=np.float32)
         self._crossed = _packed(crossed.T)
-        self._back = [laid_out(weight.T if weight.shape[1] > 1 else weight) for weight in behind.weights]
+        self._back = [weight if weight.shape[1] == 1 else _packed(weight.T) for weight in behind.weights]
         self._where = address(self._crossed), address(self._owners)
         self._backwards = addresses(self._back)
 

@@ -63,10 +63,8 @@ void slopes_of(const Network &network, int64_t many, const float *hidden, float 
     const int64_t width = network.widths[i], next = network.widths[i + 1];
     const float *kept = held + i * size;
     for (int64_t r = 0; r < many; ++r) {
-      if (next == 1)
-        std::copy_n(network.back[i], width, other + r * apart);
-      else
-        std::fill_n(other + r * apart, width, 0.0f);
+      for (int64_t j = 0; j < width; ++j)
+        other[r * apart + j] = next == 1 ? along[r * apart] * network.back[i][j] : 0.0f;
     }
     if (next > 1) tile::add_product(many, along, next, apart, network.back[i], width, other, apart);
     for (int64_t place = 0; place < many * apart; ++place)

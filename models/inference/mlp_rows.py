@@ -36,8 +36,11 @@ class MlpRows:
             columns, depth, packed = _by_rows(columns), len(matrix), matrix.packed
             stride = columns.strides[0] // columns.itemsize
             assert (columns.shape[1], matrix.plain.shape[1]) == (depth, self.first)
+            assert packed is not None
         some = rows if columns is None else columns
         assert some is not None
+        assert rows is None or len(rows) == len(some)
+        assert shift is None or len(shift) == 1
         found = np.empty((len(some), self._widths[-1]), dtype=np.float32)
         self.library.mlp_rows(len(found), address(rows), address(shift), address(columns), depth, stride,
                               address(packed), *self.where, address(found))

@@ -2,7 +2,7 @@
 
     first layer   x W_candidate' + (W_request r + b)       the second term once per request
 
-Where compiled code is, all but the request's part is done by that (models/inference/mlp_rows.py).
+Where compiled code is, outputs are computed by that (models/inference/mlp_rows.py), slopes and the request's part here.
 """
 
 from __future__ import annotations

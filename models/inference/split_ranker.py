@@ -4,7 +4,7 @@
     logits(begun, candidates)  the rest
     slopes(begun, candidates)  how each logit changes along the network's inputs (serving/stages/sensitivity.py)
 
-DNN, parallel DCNv2 and DIN are computed in numpy, ensembles member by member, other networks as they are. `of` chooses;
+DNN, parallel DCNv2 and DIN are computed in numpy and compiled walks, ensembles member by member, other networks as they are. `of` chooses;
 parity at load (serving/bundle/parity.py) compares what serves with what was trained.
 """
 

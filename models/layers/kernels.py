@@ -60,11 +60,11 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         loaded = ctypes.CDLL(str(_compiled(compiler)))
-    except (OSError, subprocess.SubprocessError):
+        for name, (result, arguments) in SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, subprocess.SubprocessError, AttributeError):  # the last where a source is missing
         return None
-    for name, (result, arguments) in SIGNATURES.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, arguments
     return loaded
 
 

@@ -64,8 +64,8 @@ def first_generation(
     BundleError where neither can be served."""
     bundles, why = [first] if last is None or last.version == first.version else [first, last], ""
     for bundle in bundles:
-        for _ in range(STARTS):
-            generation = begin(bundle)
+        for attempt in range(STARTS):
+            generation = begin(bundle if attempt == 0 else bundle.model_copy(update={"compared": False}))
             try:
                 why = _begun(generation, stop)
             except BaseException:

@@ -16,7 +16,7 @@ PLACES, FIELDS = np.array([4, 0, 1, 5, 3]), 6  # the field at 2 has no columns
 FURTHER = np.array([6, 3])
 
 
-@pytest.mark.parametrize("widths", [(1,), (7, 1), (33, 20, 1), (64, 40, 9, 1)])
+@pytest.mark.parametrize("widths", [(1,), (7, 1), (33, 20, 1), (64, 40, 9, 1), (5, 1, 1), (1, 6, 1), (7, 1, 6, 1)])
 @pytest.mark.parametrize("count", [1, 5, 12, 13, 25])
 @pytest.mark.parametrize("further", [FURTHER, FURTHER[:0]])
 def test_sums_are_those_of_each_field(count: int, widths: tuple[int, ...], further: np.ndarray) -> None:

@@ -97,6 +97,7 @@ def test_other_layouts_are_read_as_they_are_meant() -> None:
 def test_what_does_not_fit_is_not_read_beyond_its_end() -> None:
     network, shift = rows_of(8, layers(8, 4, 1)), drawn(1, 8)
     for rows, of, columns, depth in ((drawn(5, 7), shift, None, 3), (drawn(5, 8), drawn(1, 7), None, 3),
-                                     (None, shift, drawn(5, 4), 3), (None, shift, drawn(5, 3), 4)):
+                                     (None, shift, drawn(5, 4), 3), (None, shift, drawn(5, 3), 4),
+                                     (drawn(4, 8), shift, drawn(5, 3), 3), (drawn(5, 8), drawn(5, 8), None, 3)):
         with pytest.raises(AssertionError):
             network(rows, of, columns, PackedMatrix(drawn(depth, 8)))

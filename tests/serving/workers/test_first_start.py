@@ -122,13 +122,16 @@ def test_a_bundle_that_cannot_be_loaded_is_refused_for_the_last_one(tmp_path: Pa
 
 
 def test_a_worker_that_dies_while_it_loads_is_begun_again(bundle_folder: Path) -> None:
-    """As often as it may; one that is no longer wanted is ended."""
-    bundle, begun, stop = ServedBundle(version="shop-1", folder=bundle_folder), list[str](), ToldToStop()
+    """As often as it may, and its files are compared whoever has fetched them; one that is no longer wanted is
+    ended."""
+    bundle = ServedBundle(version="shop-1", folder=bundle_folder, compared=True)
+    begun, compared, stop = list[str](), list[bool](), ToldToStop()
     with reserved("127.0.0.1", 0) as port:
         make = begin(port, begun)
 
         def dying(one: ServedBundle) -> Generation:
             made = make(one)
+            compared.append(one.compared)
             made.advance()
             made.kill()
             return made
@@ -136,5 +139,6 @@ def test_a_worker_that_dies_while_it_loads_is_begun_again(bundle_folder: Path) -
         with pytest.raises(BundleError, match="its process ended with -9"):
             first_generation(bundle, None, dying, begun.append, stop)
         assert begun == ["shop-1"] * first_start.STARTS
+        assert compared == [True] + [False] * (first_start.STARTS - 1)
         stop.set()
         assert first_generation(bundle, None, make, begun.append, stop) is None
