@@ -4,8 +4,8 @@
     logits(begun, candidates)  the rest
     slopes(begun, candidates)  how each logit changes along the network's inputs (serving/stages/sensitivity.py)
 
-DNN, parallel DCNv2 and DIN are computed in numpy and compiled walks, ensembles member by member, other networks as they are. `of` chooses;
-parity at load (serving/bundle/parity.py) compares what serves with what was trained.
+DNN, parallel DCNv2 and DIN are computed in numpy and compiled walks, ensembles member by member, other networks as they
+are. `of` chooses; parity at load (serving/bundle/parity.py) compares what serves with what was trained.
 """
 
 from __future__ import annotations
