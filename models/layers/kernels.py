@@ -2,7 +2,8 @@
 
 Called through ctypes and not as an extension of torch's own mechanism (torch.utils.cpp_extension): that needs torch's
 headers, Ninja and a minute of compiling where this takes two seconds, and ties the file to one version of torch. What
-is given up, that torch sees an operator, matters to nobody here: each function is wrapped in one of autograd's.
+is given up, that torch sees an operator, matters to nobody here: in training each function is wrapped in one of
+autograd's, in serving it reads arrays.
 
 The library lies under `~/.cache/sluice` (or XDG_CACHE_HOME) by the digest of source, compiler flags and processor.
 SLUICE_KERNELS=0 leaves it out.

@@ -16,6 +16,7 @@ from contracts.config.training import Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.features.pair_graph import Relation
 from models.examples.batches import Batch, ExampleSet
+from models.layers import kernels
 from models.pair_rates.graph import PairGraph
 
 USERS, ITEMS, GROUPS, TAGS, HISTORY, POSITIONS = 60, 30, 4, 3, 5, 4
@@ -122,6 +123,16 @@ def columns() -> Callable[[FeatureSpec, int, int], Columns]:
 @pytest.fixture(scope="session")
 def write() -> Callable[..., Path]:
     return write_columns
+
+
+@pytest.fixture(params=["compiled", "plain"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is made in the test computes by the compiled code, or by its twin."""
+    if request.param == "plain":
+        monkeypatch.setattr(kernels, "library", lambda: None)
+    elif kernels.library() is None:
+        pytest.skip("no C++ compiler on this machine")
+    return str(request.param)
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ def test_its_spans_hold_it_and_zeros(either: str, shape: tuple[int, int]) -> Non
     found = PackedMatrix(plain)
     assert len(found) == shape[0]
     np.testing.assert_array_equal(found.plain, plain)
-    if either == "numpy":
+    if either == "plain":
         assert found.packed is None
         return
     assert found.packed is not None
