@@ -88,51 +88,13 @@ class _Layout(NamedTuple):
         return cls(fields, [field for field in fields if field.dense], spec.id_width(*sides))
 
 
-class _Crosses(NamedTuple):
-    """Crosses of equally many parts, hashed ones or such with a vocabulary: their `places` among all, and the names
-    and sizes of their parts, first parts first; `buckets` [G, 1] of hashed ones."""
-
-    places: list[int]
-    fields: list[FeatureField]
-    parts: list[list[str]]
-    sizes: np.ndarray
-    buckets: np.ndarray | None
-
-    @classmethod
-    def of(cls, spec: FeatureSpec) -> list[_Crosses]:
-        groups: dict[tuple[int, bool], list[int]] = {}
-        crosses = spec.crosses()
-        for place, field in enumerate(crosses):
-            groups.setdefault((len(field.parts), bool(field.buckets)), []).append(place)
-        made = []
-        for (_, hashed), places in groups.items():
-            fields = [crosses[place] for place in places]
-            parts = [list(one) for one in zip(*(field.parts for field in fields), strict=True)]
-            slots = [[spec.slot(part) for part in one] for one in parts]
-            sizes = np.array([[slot.size for slot in one] for one in slots], dtype=np.int64)[:, :, None]
-            buckets = np.array([field.buckets for field in fields], dtype=np.int64)[:, None] if hashed else None
-            made.append(cls(places, fields, [[slot.name for slot in one] for one in slots], sizes, buckets))
-        return made
-
-    def codes(self, part_ids: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
-        """Mixed-radix codes (`radix_code`), int64 [G, rows]."""
-        codes = np.empty((len(self.fields), rows), dtype=np.int64)
-        for code, name in zip(codes, self.parts[0], strict=True):
-            code[:] = part_ids[name]
-        for names, sizes in zip(self.parts[1:], self.sizes[1:], strict=True):
-            codes *= sizes
-            for code, name in zip(codes, names, strict=True):
-                code += part_ids[name]
-        return codes
-
-
 class Encoder:
     """Holds the spec and the vocabularies; knows neither files nor models."""
 
     def __init__(self, spec: FeatureSpec, vocabularies: Mapping[str, Vocabulary]) -> None:
         self.spec = spec
         self.vocabularies = vocabularies
-        self._crosses, self._cross_groups = spec.crosses(), _Crosses.of(spec)
+        self._crosses = spec.crosses()
         self._layouts: dict[tuple[Side, ...], _Layout] = {}
         self.part_slots = {part: spec.slot(part) for field in self._crosses for part in field.parts}
         self._parts = {field.name: _names_and_sizes([self.part_slots[part] for part in field.parts])
@@ -217,17 +179,9 @@ class Encoder:
 
     def cross_ids(self, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:
         """[B, number of crosses with ids]; `part_ids` maps a part's slot name to its ids, [B] or [1] (broadcast)."""
-        rows = max(map(len, part_ids.values()), default=0)
-        found = np.empty((rows, len(self._crosses)), dtype=np.int32)
-        for group in self._cross_groups:
-            codes = group.codes(part_ids, rows)
-            if group.buckets is not None:
-                codes %= group.buckets
-                codes += FIRST_ID
-                found[:, group.places] = codes.T
-                continue
-            for place, field, code in zip(group.places, group.fields, codes, strict=True):
-                found[:, place] = self._keys(field).look_up_codes(code)
+        found = np.empty((max(map(len, part_ids.values()), default=0), len(self._crosses)), dtype=np.int32)
+        for place, field in enumerate(self._crosses):
+            found[:, place] = self._cross(field, part_ids)
         return found
 
     def _cross(self, field: FeatureField, part_ids: Mapping[str, np.ndarray]) -> np.ndarray:

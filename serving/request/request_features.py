@@ -17,6 +17,7 @@ from contracts.features.encoding import Encoded, scale
 from contracts.features.event_features import RECENT
 from contracts.features.feature_spec import PADDING, FeatureField, IdSlot
 from models.examples.batches import FeatureBlock
+from models.inference.block_crosses import BlockCrosses
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.histories.late_clicks import listed
 from serving.histories.recent_events import RecentEvents
@@ -40,14 +41,6 @@ class Requester(NamedTuple):
     def cold(self) -> bool:
         """Nothing is known: no stored row, no recent items."""
         return not self.known and not len(self.recent)
-
-
-class CrossPart(NamedTuple):
-    """Where the ids of one part of a cross lie: a column of the request block, or of the candidate block."""
-
-    slot: str
-    of_request: bool
-    column: int
 
 
 class SequencePart(NamedTuple):
@@ -97,11 +90,7 @@ class RequestFeatures:
                          bundle.listed.get(field.of or ""))
             for field in spec.of_side("user") if field.kind == "sequence"
         ]
-        self._parts = [
-            CrossPart(name, name in self.request_ids, slot.start)
-            for name, slot in (self.request_ids | self.candidate_ids).items()
-            if name in bundle.encoder.part_slots
-        ]
+        self._blocks = BlockCrosses(spec, bundle.encoder.vocabularies)
 
     def requester(self, query: RankQuery | ScoreQuery) -> Requester:
         """The user's stored row (the default row for an unknown user), recent items and context of the request."""
@@ -216,7 +205,4 @@ class RequestFeatures:
 
     def write_crosses(self, candidate_ids: np.ndarray, request_ids: np.ndarray) -> None:
         """Fills the cross columns of `candidate_ids` [K, W] from its items' and `request_ids` ([1, W] or [K, W])."""
-        if self._crosses and len(candidate_ids):
-            parts = {part.slot: (request_ids if part.of_request else candidate_ids)[:, part.column]
-                     for part in self._parts}
-            candidate_ids[:, self._item_width :] = self._bundle.encoder.cross_ids(parts)
+        self._blocks.write(candidate_ids, request_ids)

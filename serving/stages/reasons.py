@@ -64,9 +64,8 @@ class Reasons:
             changes = self._ablated(candidate, requester, looked_at)
         else:
             looked_at, changes = self._by_first_layer(self._dnn, candidate, requester)
-        best = _largest(changes, TOP)
-        told = np.take_along_axis(changes, best, axis=1).tolist()
-        names = np.take_along_axis(looked_at, best, axis=1).tolist()
+        best = np.arange(len(rows))[:, None], _largest(changes, TOP)
+        told, names = changes[best].tolist(), looked_at[best].tolist()
         return [[Reason(self.fields[field], change) for field, change in zip(fields, item, strict=True)
                  if abs(change) > ROUNDING] for fields, item in zip(names, told, strict=True)]
 

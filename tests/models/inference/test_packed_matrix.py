@@ -37,3 +37,11 @@ def test_addresses_are_those_of_the_first_values() -> None:
     assert address(None) is None
     assert list(addresses([some, other])) == [address(some), address(other)]
     assert address(some) == some.ctypes.data
+
+
+def test_addresses_of_what_is_read_only_lies_apart_or_is_empty() -> None:
+    whole = np.zeros((3, 4), dtype=np.float32)
+    fixed, nothing = whole.copy(), np.zeros((0, 4), dtype=np.float32)
+    fixed.flags.writeable = False
+    for array in (fixed, whole[:, 1:], whole[1:], whole.T, nothing):
+        assert address(array) == array.ctypes.data
