@@ -34,7 +34,7 @@ def free_port() -> int:
 
 def environment(home: Path) -> dict[str, str]:
     """Nothing leaves this machine, nothing is installed, every file lies below `home`; but the kernels compiled
-    for this machine (models/layers/kernels.py) are its own: each node would compile them again."""
+    for this machine (models/compiled/kernels.py) are its own: each node would compile them again."""
     return {"XDG_CACHE_HOME": str(Path.home() / ".cache")} | os.environ | {
         "FLWR_HOME": str(home), "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1", "FLWR_TELEMETRY_ENABLED": "0",
         "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HOME": str(home),

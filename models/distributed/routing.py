@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from models.layers import kernels
+from models.compiled import kernels
 
 
 class Route(NamedTuple):

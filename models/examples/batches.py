@@ -23,6 +23,7 @@ from contracts.errors import DataError, SchemaError
 from contracts.features.encoding import scale
 from contracts.features.feature_spec import BLOCK_SIDES, FeatureSpec
 from models.examples.example_files import ExampleFiles, RowGroup, plain
+from models.examples.taken_rows import taken_rows
 
 BUFFER_ROWS = 262_144
 HELD_BYTES = 2**30  # of a decoded folder that stays in memory
@@ -54,7 +55,15 @@ class Batch(NamedTuple):
 
     def take(self, rows: Tensor) -> Batch:
         """The given rows (indices) of every tensor."""
-        return self._replace(clicked=None).map(lambda tensor: tensor.index_select(0, rows))
+        whole, tensors = self._replace(clicked=None), list[Tensor]()
+
+        def noted(tensor: Tensor) -> Tensor:
+            tensors.append(tensor)
+            return tensor
+
+        whole.map(noted)
+        taken = iter(taken_rows(tensors, rows))
+        return whole.map(lambda _: next(taken))
 
     def clicks(self) -> Tensor:
         """int64 [P]: the rows with a label."""

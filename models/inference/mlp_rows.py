@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from models.compiled import kernels
 from models.inference.packed_matrix import PackedMatrix, address, addresses, laid_out
-from models.layers import kernels
 
 
 class MlpRows:

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from models.layers import kernels
+from models.compiled import kernels
 
 
 class PackedMatrix:

@@ -2,29 +2,29 @@
 
 Every table of the spec keeps its ids 1, 2, ... in one fused [N, D] weight; the paddings of all of them are row 0, which
 is zero and gets a gradient of zeros, or none. The gradient is sparse: models/optimisation/row_adam.py turns it into a
-step of the rows seen. On a CPU with a compiler (models/layers/kernels.py) ids, vectors and inputs are each walked once
-forwards and once backwards, where plain torch, in which all of it is written as well, takes three times as long.
+step of the rows seen. On a CPU with a compiler (models/compiled/kernels.py) ids, vectors and inputs are each walked
+once forwards and once backwards (models/layers/table_reads.py), where plain torch, in which all of it is written as
+well, takes three times as long.
 """
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from contracts.config.section import Numbers, Side
 from contracts.features.feature_spec import BLOCK_SIDES, PADDING, FeatureSpec, IdSlot
+from models.compiled import kernels
 from models.examples.batches import FeatureBlock
-from models.layers import kernels, number_encoding
+from models.layers import number_encoding
 from models.layers.own_rows import drawn, own_rows, put
 from models.layers.pair_rate_features import PairRateFeatures
 from models.layers.product_cross import FactorisedCrosses
+from models.layers.table_reads import Inputs, Joined, Layout, Vectors, readable
 
 Block = tuple["BlockReader", Tensor, Sequence[Tensor]]  # a reader, rows [B, W], and what follows their vectors [B, ...]
 INITIAL_STD = 0.1
@@ -44,6 +44,7 @@ class BlockReader(nn.Module):
     offsets: Tensor
     members: Tensor
     ends: Tensor
+    tables: Tensor  # a number of each column's
 
     def __init__(self, slots: Sequence[IdSlot], further: int, starts: Mapping[str, int], dim: int) -> None:
         super().__init__()
@@ -56,6 +57,8 @@ class BlockReader(nn.Module):
         self._buffer("order", [column for _, column in columns], torch.int64)
         self.reach = max((column + 1 for _, column in columns), default=0)
         self._buffer("offsets", [starts[slot.name] for slot, _ in columns], torch.int32)
+        tables = {start: number for number, start in enumerate(sorted({*starts.values()}))}
+        self._buffer("tables", [tables[starts[slot.name]] for slot, _ in columns], torch.int64)
         self._buffer("ends", [*itertools.accumulate((s.width for s in several), initial=self.singles)][1:], torch.int64)
         owner = torch.tensor([several.index(slot) for slot, _ in columns[self.singles :]], dtype=torch.int64)
         members = F.one_hot(owner, max(len(several), 1)).float().T
@@ -63,6 +66,11 @@ class BlockReader(nn.Module):
 
     def _buffer(self, name: str, values: list[int], dtype: torch.dtype) -> None:
         self.register_buffer(name, torch.tensor(values, dtype=dtype), persistent=False)
+
+    @property
+    def layout(self) -> Layout:
+        """Of its inputs."""
+        return Layout(self.singles, self.ends, self.tables)
 
     def rows(self, ids: Tensor) -> Tensor:
         """Local ids [B, W] -> rows of the fused table [B, W], slots of one column first; padding -> row 0."""
@@ -78,8 +86,8 @@ class BlockReader(nn.Module):
 
     def join(self, rows: Tensor, vectors: Tensor, *further: Tensor) -> Tensor:
         """Rows [B, W], their vectors [B, W, D] and further inputs -> [B, width]."""
-        if _library(vectors, rows) is not None:
-            return _Joined.apply(self, rows, vectors, *further)  # type: ignore[no-any-return]
+        if readable(vectors, rows):
+            return Joined.apply(self.layout, rows, vectors, *further)  # type: ignore[no-any-return]
         parts = [vectors[:, : self.singles].flatten(1), *further]
         if self.singles < rows.shape[1]:
             present = (rows[:, self.singles :] != PADDING).to(vectors.dtype)
@@ -112,6 +120,7 @@ class FusedEmbedding(nn.Module):
         self.starts = starts
         self.table_rows = rows = 1 + sum(size - 1 for size in sizes.values())
         self.weight, self.own = nn.Parameter(drawn(rows, dim, INITIAL_STD)), own_rows()
+        self._room: Tensor | None = None
         self.put(PADDING, torch.zeros(1, dim))
         crossed = "cross" in candidate_sides
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
@@ -138,8 +147,8 @@ class FusedEmbedding(nn.Module):
 
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
-        if self.look_up is None and _library(self.weight) is not None:
-            return [*_Vectors.apply(self.weight, *rows)]
+        if self.look_up is None and readable(self.weight):
+            return [*Vectors.apply(self.room, self.weight, *rows)]
         asked = torch.cat([r.flatten() for r in rows])
         if self.look_up is None:
             flat = F.embedding(asked, self.weight, padding_idx=_padding(asked), sparse=True)
@@ -151,10 +160,17 @@ class FusedEmbedding(nn.Module):
     def read(self, *blocks: Block) -> list[Tensor]:
         """Each block -> [B, width of its reader]: `vectors` and `join`, in one walk where vectors lie beside."""
         readers, rows, further = zip(*blocks, strict=True)
-        if self.look_up is None and _library(self.weight, *rows) is not None:
-            return [*_Read.apply(readers, self.weight, *rows, *map(_one, further))]
+        if self.look_up is None and readable(self.weight, *rows):
+            layouts = [reader.layout for reader in readers]
+            return [*Inputs.apply(self.room, layouts, self.weight, *rows, *map(_one, further))]
         return [reader.join(of_block, vectors, *more)
                 for (reader, of_block, more), vectors in zip(blocks, self.vectors(*rows), strict=True)]
+
+    def room(self) -> Tensor:
+        """int32 [N], all -1: where a walk over ids in a backward pass notes the rows that it has met."""
+        if self._room is None or len(self._room) != len(self.weight):
+            self._room = torch.full((len(self.weight),), -1, dtype=torch.int32)
+        return self._room
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
         """Inputs [1 or B, request.width] and [B, candidate.width]."""
@@ -173,110 +189,6 @@ class FusedEmbedding(nn.Module):
         products = [self.products(request.ids, candidate.ids)] if self.products else []
         pair_rates = [self.pair_rates(request.ids, candidate.ids)] if self.pair_rates else []
         return [*products, *_numbers(self.candidate_encoding, candidate.dense), *pair_rates]
-
-
-class _Vectors(torch.autograd.Function):
-    """Rows of every block from one table, whose gradient is one of all blocks."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
-        ctx.save_for_backward(weight, *rows)
-        return tuple(F.embedding(of_block, weight) for of_block in rows)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        weight, *rows = ctx.saved_tensors
-        values = torch.cat([of_block.reshape(-1, weight.shape[1]) for of_block in gradients])
-        return _sparse(rows, values, weight.shape), *[None] * len(rows)
-
-
-class _Read(torch.autograd.Function):
-    """`BlockReader.join` of every block's vectors, read from one table where they lie; its gradient is one of all
-    blocks."""
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, readers: Sequence[BlockReader], weight: Tensor, *tensors: Tensor
-    ) -> tuple[Tensor, ...]:
-        rows, further = tensors[: len(readers)], tensors[len(readers) :]
-        ctx.readers, ctx.shape, ctx.further = readers, weight.shape, [more.shape[1] for more in further]
-        ctx.save_for_backward(*rows)
-        found = []
-        for reader, of_block, more in zip(readers, rows, further, strict=True):
-            ids = (reader.singles + len(reader.ends)) * weight.shape[1]
-            joined = weight.new_empty(len(of_block), ids + more.shape[1])
-            _walk("read_rows", reader, of_block, weight, joined)
-            joined[:, ids:] = more
-            found.append(joined)
-        return tuple(found)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        rows, sizes = ctx.saved_tensors, [of_block.numel() for of_block in ctx.saved_tensors]
-        values = gradients[0].new_empty(sum(sizes), ctx.shape[1])
-        for reader, of_block, part, gradient in zip(ctx.readers, rows, values.split(sizes), gradients, strict=True):
-            _walk("parted_rows", reader, of_block, part, _along_rows(gradient))
-        further = [gradient[:, gradient.shape[1] - width :] for gradient, width in
-                   zip(gradients, ctx.further, strict=True)]
-        return None, _sparse(rows, values, ctx.shape), *[None] * len(rows), *further
-
-
-class _Joined(torch.autograd.Function):
-    """`BlockReader.join` in one walk."""
-
-    @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, reader: BlockReader, rows: Tensor, vectors: Tensor, *further: Tensor
-    ) -> Tensor:
-        ctx.reader, ctx.shape, ctx.of_further = reader, vectors.shape, [(part.shape[1], part.dtype) for part in further]
-        ctx.save_for_backward(rows)
-        ids = (reader.singles + len(reader.ends)) * vectors.shape[2]
-        joined = vectors.new_empty(len(rows), ids + sum(part.shape[1] for part in further))
-        _walk("joined_rows", reader, rows, vectors, joined)
-        torch.cat(further, 1, out=joined[:, ids:]) if further else None
-        return joined
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        (rows,) = ctx.saved_tensors
-        gradient = _along_rows(gradient)
-        vectors = gradient.new_empty(ctx.shape)
-        _walk("parted_rows", ctx.reader, rows, vectors, gradient)
-        widths = [width for width, _ in ctx.of_further]
-        parts = gradient[:, gradient.shape[1] - sum(widths) :].split(widths, 1) if widths else ()
-        return None, None, vectors, *(part.to(of) for part, (_, of) in zip(parts, ctx.of_further, strict=True))
-
-
-def _sparse(rows: Sequence[Tensor], values: Tensor, shape: torch.Size) -> Tensor:
-    """The gradient of a table, of the values [n, D] of all blocks' rows; the padding's is zero."""
-    library, asked = _library(values), torch.cat([of_block.flatten() for of_block in rows]).int()
-    assert library is not None
-    library.cleared_rows(asked.data_ptr(), *values.shape, PADDING, values.data_ptr())
-    return torch.sparse_coo_tensor(asked.long()[None], values, shape, check_invariants=False)
-
-
-def _along_rows(gradient: Tensor) -> Tensor:
-    return gradient if gradient.stride(1) == 1 else gradient.contiguous()
-
-
-def _walk(name: str, reader: BlockReader, rows: Tensor, vectors: Tensor, joined: Tensor) -> None:
-    """From `vectors` to `joined`, or back."""
-    library = _library(vectors)
-    assert library is not None
-    getattr(library, name)(
-        rows.data_ptr(), *rows.shape, vectors.shape[-1], reader.singles, reader.ends.data_ptr(), len(reader.ends),
-        joined.stride(0), torch.get_num_threads(), vectors.data_ptr(), joined.data_ptr())
-
-
-def _library(vectors: Tensor, *rows: Tensor) -> ctypes.CDLL | None:
-    """Of the kernels, where they read vectors and rows like these and torch compiles nothing of its own."""
-    plain = all(of_block.dtype == torch.int32 and of_block.is_contiguous() for of_block in rows)
-    if not plain or torch.compiler.is_compiling() or vectors.dtype != torch.float32:
-        return None
-    return kernels.usable(vectors)
 
 
 def _one(further: Sequence[Tensor]) -> Tensor:

@@ -52,6 +52,71 @@ void join(const int32_t *rows, int64_t count, int64_t width, int64_t dim, int64_
   }
 }
 
+// Distinct rows and the sum of what is added to each; place[row] is where a row stands among them, -1 for none.
+struct RowSums {
+  int64_t dim;
+  int32_t *place;
+  int64_t *distinct;
+  float *total;
+  int64_t found = 0;
+
+  void add(int32_t row, const float *APART from, float share) {
+    if (!row) return;
+    int32_t at = place[row];
+    if (at < 0) {
+      float *APART to = total + found * dim;
+#pragma omp simd
+      for (int64_t j = 0; j < dim; ++j) to[j] = share * from[j];
+      distinct[found] = row;
+      place[row] = static_cast<int32_t>(found++);
+      return;
+    }
+    float *APART to = total + at * dim;
+#pragma omp simd
+    for (int64_t j = 0; j < dim; ++j) to[j] += share * from[j];
+  }
+
+  void clear() {
+    for (int64_t i = 0; i < found; ++i) place[distinct[i]] = -1;
+  }
+};
+
+// The inputs of one block, as of read_rows, whose rows are `stride` apart; `tables` numbers the table of each column.
+struct Inputs {
+  int64_t count, width, singles, several, stride;
+  const int32_t *rows;
+  const int64_t *ends, *tables;
+  const float *joined;
+
+  // Of the tables from `first` to `last`.
+  void add_to(RowSums &sums, int64_t first, int64_t last) const {
+    auto asked = [=](int64_t column) { return tables[column] >= first && tables[column] < last; };
+    std::vector<int64_t> own;
+    for (int64_t column = 0; column < singles; ++column) {
+      if (asked(column)) own.push_back(column);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      for (int64_t column : own) sums.add(rows[i * width + column], joined + i * stride + column * sums.dim, 1.0f);
+    }
+    for (int64_t span = 0, begin = singles; span < several; begin = ends[span++]) {
+      if (!asked(begin)) continue;
+      for (int64_t i = 0; i < count; ++i) {
+        const int32_t *of_row = rows + i * width;
+        float present = 0.0f;
+        for (int64_t column = begin; column < ends[span]; ++column) present += of_row[column] != 0;
+        const float *from = joined + i * stride + (singles + span) * sums.dim;
+        for (int64_t column = begin; column < ends[span]; ++column) sums.add(of_row[column], from, 1.0f / present);
+      }
+    }
+  }
+
+  int64_t last_table() const { return width ? *std::max_element(tables, tables + width) : 0; }
+
+  int64_t ids_of(int64_t first, int64_t last) const {
+    return count * std::count_if(tables, tables + width, [=](int64_t table) { return table >= first && table < last; });
+  }
+};
+
 }  // namespace
 
 extern "C" {
@@ -131,31 +196,61 @@ void parted_rows(const int32_t *rows, int64_t count, int64_t width, int64_t dim,
   }
 }
 
-// Zeros in place of the values [count, width] of one row of the table.
-void cleared_rows(const int32_t *rows, int64_t count, int64_t width, int64_t row, float *values) {
-  for (int64_t i = 0; i < count; ++i) {
-    if (rows[i] == row) std::fill(values + i * width, values + (i + 1) * width, 0.0f);
+// Gradients of the inputs of read_rows, of several blocks -> the distinct rows of their table but the padding, and the
+// sums of their vectors' gradients: every thread sums some of the tables. `place` as of summed_rows; `distinct` and
+// `total` have room for every id. Returns how many there are.
+int64_t summed_inputs(const Inputs *inputs, int64_t blocks, int64_t dim, int threads, int32_t *place,
+                      int64_t *distinct, float *total) {
+  int64_t tables = 0;
+  for (int64_t block = 0; block < blocks; ++block) tables = std::max(tables, inputs[block].last_table() + 1);
+  std::vector<RowSums> parts;
+  for (int64_t thread = 0, before = 0; thread < threads; ++thread) {
+    parts.push_back({dim, place, distinct + before, total + before * dim});
+    for (int64_t block = 0; block < blocks; ++block) {
+      before += inputs[block].ids_of(tables * thread / threads, tables * (thread + 1) / threads);
+    }
   }
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int64_t thread = 0; thread < threads; ++thread) {
+    RowSums own = parts[thread];
+    for (int64_t block = 0; block < blocks; ++block) {
+      inputs[block].add_to(own, tables * thread / threads, tables * (thread + 1) / threads);
+    }
+    own.clear();
+    parts[thread].found = own.found;
+  }
+  int64_t found = 0;
+  for (const RowSums &part : parts) {
+    std::memmove(distinct + found, part.distinct, part.found * sizeof(int64_t));
+    std::memmove(total + found * dim, part.total, part.found * dim * sizeof(float));
+    found += part.found;
+  }
+  return found;
 }
 
 // Rows of a sparse gradient in any order and number -> the distinct ones, in the order of their first appearance, and
-// their summed values; `place` [size of the table] is all -1, before and after. Returns how many there are.
+// their summed values, which are left out where all rows are distinct; `place` [size of the table] is all -1, before and
+// after. Returns how many there are.
 int64_t summed_rows(const int64_t *rows, const float *values, int64_t count, int64_t width, int32_t *place,
                     int64_t *distinct, float *total) {
-  int64_t found = 0;
+  int64_t found = 0, met = 0;
   for (int64_t i = 0; i < count; ++i) {
-    int64_t row = rows[i];
-    const float *from = values + i * width;
-    if (place[row] < 0) {
-      place[row] = static_cast<int32_t>(found);
-      distinct[found] = row;
-      std::memcpy(total + found * width, from, width * sizeof(float));
-      ++found;
-    } else {
-      float *to = total + place[row] * width;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+    int32_t &at = place[rows[i]];
+    if (at >= 0) continue;
+    distinct[found] = rows[i];
+    at = static_cast<int32_t>(found++);
+  }
+  for (int64_t i = 0; i < count && found < count; ++i) {
+    int64_t at = place[rows[i]];
+    const float *APART from = values + i * width;
+    float *APART to = total + at * width;
+    if (at == met) {
+      std::memcpy(to, from, width * sizeof(float));
+      ++met;
+      continue;
     }
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) to[j] += from[j];
   }
   for (int64_t i = 0; i < found; ++i) place[distinct[i]] = -1;
   return found;

@@ -2,7 +2,7 @@
 
     y = d * max(0, gamma (z - mean) / sqrt(var + eps) + beta),   d = 1 / (1 - p) with probability 1 - p, else 0
 
-mean and var [H] over the batch. On a CPU with a compiler (models/layers/kernels.py) two walks over the rows do what
+mean and var [H] over the batch. On a CPU with a compiler (models/compiled/kernels.py) two walks over the rows do what
 nine do in plain torch, and the dropout mask comes from random bytes: there p is a multiple of 1/256.
 """
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.layers import kernels
+from models.compiled import kernels
 
 
 class _Fused(torch.autograd.Function):

@@ -12,7 +12,7 @@ size of the table, and decay falls on ids as often as they are seen. `l2` is a G
 in a share p of the batches takes 1/p of the penalty in each of them, all of it over an epoch, so that a rare value,
 for which few rows speak, stays near zero (frequency-aware regularisation). `pace` makes up for the steps that a rare
 row does not take (models/optimisation/row_shares.py). Equal rows are summed and all of a row's
-update is made in two walks over the batch's ids (models/layers/kernels.py), or in plain torch after one sort of them:
+update is made in two walks over the batch's ids (models/compiled/kernels.py), or in plain torch after one sort of them:
 faster on a CPU than `coalesce`, and at a million rows than a dense gradient.
 """
 
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import PADDING
-from models.layers import kernels
+from models.compiled import kernels
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -55,7 +55,7 @@ def summed_rows(rows: Tensor, values: Tensor, place: Tensor | None = None) -> Ro
     distinct, total = torch.empty_like(rows), torch.empty_like(values)
     found = library.summed_rows(rows.data_ptr(), values.data_ptr(), *values.shape, place.data_ptr(),
                                 distinct.data_ptr(), total.data_ptr())
-    return RowGradient(distinct[:found], total[:found])
+    return RowGradient(rows, values) if found == len(rows) else RowGradient(distinct[:found], total[:found])
 
 
 def padded_rows(rows: Tensor, values: Tensor) -> RowGradient:

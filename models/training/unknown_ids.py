@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from contracts.features.feature_spec import UNKNOWN, BlockName, FeatureSpec, IdSlot
+from models.compiled import kernels
 from models.examples.batches import Batch, ExampleSet, FeatureBlock
-from models.layers import kernels
 
 FLOOR = 0.01
 SIDES = ("user", "item", "context")

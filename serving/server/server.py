@@ -22,7 +22,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contracts.behind_others import behind_others
 from contracts.errors import SluiceError
-from models.layers import kernels
+from models.compiled import kernels
 from serving.access.caller_name import caller_name
 from serving.access.doors import NO_DOORS, Doors, address
 from serving.access.gate import Gate

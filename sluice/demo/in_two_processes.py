@@ -52,7 +52,7 @@ class Beyond(NamedTuple):
 def get_ready(config: Config, out: Artifacts) -> None:
     """What jobs do when they first need it, by a process that has nothing else to do yet: kernels are compiled,
     tracking's data base is made, LATER is imported. What cannot be imported is told by whoever needs it."""
-    from models.layers import kernels
+    from models.compiled import kernels
     from models.tracking.tracking import Tracker
 
     kernels.library()

@@ -15,8 +15,8 @@ import torch
 from contracts.config.training import Train
 from contracts.features.feature_spec import FIRST_ID, FeatureField, FeatureSpec
 from contracts.features.pair_graph import Relation
+from models.compiled import kernels
 from models.examples.batches import Batch, ExampleSet
-from models.layers import kernels
 from models.pair_rates.graph import PairGraph
 
 USERS, ITEMS, GROUPS, TAGS, HISTORY, POSITIONS = 60, 30, 4, 3, 5, 4

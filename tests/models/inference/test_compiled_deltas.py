@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from models.compiled import kernels
 from models.inference.compiled_deltas import CompiledDeltas, OwnColumns
 from models.inference.mlp_rows import compiled
-from models.layers import kernels
 
 REQUEST, ITEMS = [np.array([2, 0]), np.array([3])], [np.array([4]), np.array([0, 5, 2]), np.array([1])]
 PLACES, FIELDS = np.array([4, 0, 1, 5, 3]), 6  # the field at 2 has no columns

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from models.compiled import kernels
 from models.inference.mlp_rows import MlpRows, compiled
 from models.inference.packed_matrix import PackedMatrix
-from models.layers import kernels
 
 COUNTS = (1, 2, 6, 7, 11, 12, 13, 30)  # of a tile's rows, and about them
 Layers = list[tuple[np.ndarray, np.ndarray]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from models.compiled import kernels
 from models.inference.packed_matrix import PackedMatrix, address, addresses, laid_out
-from models.layers import kernels
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (4, 32), (7, 64), (2, 70), (0, 8)])

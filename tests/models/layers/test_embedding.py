@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from contracts.features.feature_spec import FeatureSpec, IdSlot
+from models.compiled import kernels
 from models.examples.batches import Batch, FeatureBlock
-from models.layers import kernels
 from models.layers.embedding import FusedEmbedding, item_slot
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.layers import kernels
+from models.compiled import kernels
 from models.layers.norm_relu_dropout import norm_relu_dropout
 
 

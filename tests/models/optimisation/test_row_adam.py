@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from models.layers import kernels
+from models.compiled import kernels
 from models.optimisation.row_adam import RowAdam, padded_rows, row_gradient, summed_rows
 
 

@@ -9,8 +9,8 @@ import torch
 
 from contracts.config.training import Train
 from contracts.features.feature_spec import UNKNOWN, FeatureSpec
+from models.compiled import kernels
 from models.examples.batches import Batch, ExampleSet
-from models.layers import kernels
 from models.networks import registry
 from models.training import fitting
 from models.training.unknown_ids import FLOOR, UnknownIds, dropped_shares

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from models.layers import kernels
+from models.compiled import kernels
 
 
 @pytest.fixture(autouse=True)
