@@ -10,8 +10,8 @@ and its queue; beyond capacity, what answers, refusals and the generator take of
 of the answers are degraded, as `serve.overload` has it. One caller is a light one, and what gRPC adds is its time less
 what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
 (benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. Where HAProxy is installed the
-same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of the capacity without it; its
-goodput is the one of the last line then. h2load is asked besides, where it is installed
+same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of the capacity without it. The
+last line's goodput is that of the most workers, as its capacity is, behind the balancer where there is one. h2load is asked besides, where it is installed
 (benchmarks/serving/witness.py). The funnel in process, and its floor, are those of `sluice bench funnel`; changes of
 bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
 """
@@ -240,10 +240,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
-    """One caller and overload of the first run, capacity and 300 a second of the last, and of its floor; goodput, and
-    the share of it that is degraded, of every number of workers, also behind a balancer."""
+    """One caller of the first run; capacity and its floor, 300 a second and overload of the last, whose number of
+    workers is what as many cores are served by. Goodput, and the share of it that is degraded, of every number of
+    workers, with and without a balancer."""
     first, last = found[0], found[-1]
-    alone = first["one_caller"]
+    alone, served_by = first["one_caller"], last["balanced"] or last
     beyond = {f"{one['workers']}{' balanced' if kind is not one else ''}": {
         share: {"goodput": kind["goodput"][share], "degraded": kind["degraded"][share]} for share in kind["goodput"]}
         for one in found for kind in (one, one["balanced"]) if kind is not None}
@@ -254,10 +255,10 @@ def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str,
         "one_caller": {"p50_ms": alone["p50_ms"], "p99_ms": alone["p99_ms"]},
         "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
         "failed_at_300": last["at_300"]["requests"] - last["at_300"]["codes"].get("OK", 0),
-        "goodput_at_2_8x": (first["balanced"] or first)["goodput"]["2.8"],
-        "goodput_at_5x": (first["balanced"] or first)["goodput"]["5.0"], "balancer": first["balanced"] is not None,
-        "goodput_without_balancer": {"at_2_8x": first["goodput"]["2.8"], "at_5x": first["goodput"]["5.0"]},
-        "cores_at_2_8x": first["cores_beyond"]["2.8"], "cores_at_5x": first["cores_beyond"]["5.0"], "swap": swap,
+        "goodput_at_2_8x": served_by["goodput"]["2.8"], "goodput_at_5x": served_by["goodput"]["5.0"],
+        "balancer": last["balanced"] is not None,
+        "goodput_without_balancer": {"at_2_8x": last["goodput"]["2.8"], "at_5x": last["goodput"]["5.0"]},
+        "cores_at_2_8x": last["cores_beyond"]["2.8"], "cores_at_5x": last["cores_beyond"]["5.0"], "swap": swap,
         "goodput": beyond,
         "floor": {"capacity_per_second": last["floor"]["capacity_per_second"], "p50_ms": first["floor"]["p50_ms"]},
     }
