@@ -11,9 +11,9 @@ of the answers are degraded, as `serve.overload` has it. One caller is a light o
 what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
 (benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. Where HAProxy is installed the
 same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of the capacity without it. The
-last line's goodput is that of the most workers, as its capacity is, behind the balancer where there is one. h2load is asked besides, where it is installed
-(benchmarks/serving/witness.py). The funnel in process, and its floor, are those of `sluice bench funnel`; changes of
-bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
+last line's goodput is that of the most workers, as its capacity is, behind the balancer where there is one. h2load is
+asked besides, where it is installed (benchmarks/serving/witness.py). The funnel in process, and its floor, are those of
+`sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
 """
 
 from __future__ import annotations

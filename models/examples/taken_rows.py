@@ -29,7 +29,7 @@ def taken_rows(tensors: Sequence[Tensor], rows: Tensor) -> list[Tensor]:
 
 
 def _plain(tensors: Sequence[Tensor], rows: Tensor) -> bool:
-    """As compiled code reads them."""
-    return rows.dtype == torch.int64 and all(
-        one.is_contiguous() and one.device.type == "cpu" for one in (rows, *tensors)) and all(
-        len(one) == len(tensors[0]) for one in tensors)
+    """As compiled code reads them: equally long, without a gradient to follow."""
+    return rows.dtype == torch.int64 and rows.ndim == 1 and all(
+        one.is_contiguous() and one.device.type == "cpu" and not one.requires_grad for one in (rows, *tensors)) and len(
+        {len(one) for one in tensors}) == 1

@@ -120,7 +120,7 @@ class FusedEmbedding(nn.Module):
         self.starts = starts
         self.table_rows = rows = 1 + sum(size - 1 for size in sizes.values())
         self.weight, self.own = nn.Parameter(drawn(rows, dim, INITIAL_STD)), own_rows()
-        self._room: Tensor | None = None
+        self._rooms: list[Tensor] = []
         self.put(PADDING, torch.zeros(1, dim))
         crossed = "cross" in candidate_sides
         self.products = FactorisedCrosses(spec, max(dim, SMALLEST_FACTOR)) if crossed and spec.products() else None
@@ -148,7 +148,7 @@ class FusedEmbedding(nn.Module):
     def vectors(self, *rows: Tensor) -> list[Tensor]:
         """Rows [B, W] of each block -> [B, W, D], read in one go."""
         if self.look_up is None and readable(self.weight):
-            return [*Vectors.apply(self.room, self.weight, *rows)]
+            return [*Vectors.apply(self._rooms, self.weight, *rows)]
         asked = torch.cat([r.flatten() for r in rows])
         if self.look_up is None:
             flat = F.embedding(asked, self.weight, padding_idx=_padding(asked), sparse=True)
@@ -162,15 +162,9 @@ class FusedEmbedding(nn.Module):
         readers, rows, further = zip(*blocks, strict=True)
         if self.look_up is None and readable(self.weight, *rows):
             layouts = [reader.layout for reader in readers]
-            return [*Inputs.apply(self.room, layouts, self.weight, *rows, *map(_one, further))]
+            return [*Inputs.apply(self._rooms, layouts, self.weight, *rows, *map(_one, further))]
         return [reader.join(of_block, vectors, *more)
                 for (reader, of_block, more), vectors in zip(blocks, self.vectors(*rows), strict=True)]
-
-    def room(self) -> Tensor:
-        """int32 [N], all -1: where a walk over ids in a backward pass notes the rows that it has met."""
-        if self._room is None or len(self._room) != len(self.weight):
-            self._room = torch.full((len(self.weight),), -1, dtype=torch.int32)
-        return self._room
 
     def forward(self, request: FeatureBlock, candidate: FeatureBlock) -> tuple[Tensor, Tensor]:
         """Inputs [1 or B, request.width] and [B, candidate.width]."""

@@ -8,7 +8,8 @@ same in plain torch.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from torch.nn import functional as F
 
 from models.compiled import kernels
 
-Room = Callable[[], Tensor]  # gives int32 [N], all -1, for a walk to note where it has met a row
+Rooms = list[Tensor]  # int32 [N] each, all -1, for a walk to note where it has met a row: whoever walks takes one out
 NO_SPANS = torch.empty(0, dtype=torch.int64)
 
 
@@ -40,8 +41,8 @@ class Vectors(torch.autograd.Function):
     """Rows [B, W] of every block -> their vectors [B, W, D] of one table."""
 
     @staticmethod
-    def forward(ctx: Any, room: Room, weight: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
-        ctx.room, ctx.shape = room, weight.shape
+    def forward(ctx: Any, rooms: Rooms, weight: Tensor, *rows: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        ctx.rooms, ctx.shape = rooms, weight.shape
         ctx.save_for_backward(*rows)
         return tuple(F.embedding(of_block, weight) for of_block in rows)
 
@@ -52,7 +53,7 @@ class Vectors(torch.autograd.Function):
         for rows, gradient in zip(ctx.saved_tensors, gradients, strict=True):
             layout = Layout(rows.shape[1], NO_SPANS, torch.zeros(rows.shape[1], dtype=torch.int64))
             blocks.append((rows.int().contiguous(), gradient.flatten(1).contiguous(), layout))
-        return None, _summed(blocks, ctx.room(), ctx.shape), *[None] * len(blocks)
+        return None, _summed(blocks, ctx.rooms, ctx.shape), *[None] * len(blocks)
 
 
 class Inputs(torch.autograd.Function):
@@ -61,10 +62,10 @@ class Inputs(torch.autograd.Function):
 
     @staticmethod
     def forward(  # type: ignore[override]
-        ctx: Any, room: Room, layouts: Sequence[Layout], weight: Tensor, *tensors: Tensor
+        ctx: Any, rooms: Rooms, layouts: Sequence[Layout], weight: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
         rows, further = tensors[: len(layouts)], tensors[len(layouts) :]
-        ctx.room, ctx.layouts, ctx.shape = room, layouts, weight.shape
+        ctx.rooms, ctx.layouts, ctx.shape = rooms, layouts, weight.shape
         ctx.further = [more.shape[1] for more in further]
         ctx.save_for_backward(*rows)
         found = []
@@ -84,7 +85,7 @@ class Inputs(torch.autograd.Function):
                   zip(ctx.saved_tensors, gradients, ctx.layouts, strict=True)]
         further = [gradient[:, gradient.shape[1] - width :] if width else None for gradient, width in
                    zip(gradients, ctx.further, strict=True)]
-        return None, None, _summed(blocks, ctx.room(), ctx.shape), *[None] * len(blocks), *further
+        return None, None, _summed(blocks, ctx.rooms, ctx.shape), *[None] * len(blocks), *further
 
 
 class Joined(torch.autograd.Function):
@@ -133,15 +134,26 @@ def along_rows(gradient: Tensor) -> Tensor:
     return gradient if gradient.stride(1) == 1 else gradient.contiguous()
 
 
-def _summed(blocks: Sequence[tuple[Tensor, Tensor, Layout]], room: Tensor, shape: torch.Size) -> Tensor:
+def _summed(blocks: Sequence[tuple[Tensor, Tensor, Layout]], rooms: Rooms, shape: torch.Size) -> Tensor:
     """The gradient of a table [N, D] from rows and gradients of every block's inputs; the padding's is left out."""
     most = sum(rows.numel() for rows, _, _ in blocks)
     told = [number for block in blocks for number in _told(*block)]
+    room = _taken_out(rooms, shape[0])
     distinct, total = room.new_empty(most, dtype=torch.int64), blocks[0][1].new_empty(most, shape[1])
     found = _library().summed_inputs(
         (ctypes.c_int64 * len(told))(*told), len(blocks), shape[1], torch.get_num_threads(), room.data_ptr(),
         distinct.data_ptr(), total.data_ptr())
+    rooms.append(room)
     return torch.sparse_coo_tensor(distinct[None, :found], total[:found], shape, check_invariants=False)
+
+
+def _taken_out(rooms: Rooms, size: int) -> Tensor:
+    """One of them that fits, or a new one: two threads may walk over one table."""
+    while rooms:
+        with suppress(IndexError):  # another thread was faster
+            if len(room := rooms.pop()) == size:
+                return room
+    return torch.full((size,), -1, dtype=torch.int32)
 
 
 def _told(rows: Tensor, gradient: Tensor, layout: Layout) -> list[int]:

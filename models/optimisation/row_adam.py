@@ -45,7 +45,8 @@ def row_gradient(gradient: Tensor, place: Tensor | None = None) -> RowGradient:
 
 
 def summed_rows(rows: Tensor, values: Tensor, place: Tensor | None = None) -> RowGradient:
-    """rows [n] in any order and number with values [n, D] -> one sum per row."""
+    """rows [n] in any order and number with values [n, D] -> one sum per row; rows that are distinct, as the gradient
+    of an embedding has them (models/layers/table_reads.py), are handed on as they are."""
     if values.is_cuda:
         return padded_rows(rows, values)
     library = kernels.usable(values)

@@ -36,6 +36,15 @@ def test_what_lies_apart_is_taken_too() -> None:
     assert found.tolist() == [[21, 22], [1, 2], [21, 22]]
 
 
+def test_what_compiled_code_does_not_read_is_left_to_torch() -> None:
+    leaf = torch.arange(4.0, requires_grad=True)
+    (found,) = taken_rows([leaf], torch.tensor([2]))
+    assert found.requires_grad
+    assert taken_rows([], torch.tensor([0])) == []
+    with pytest.raises(IndexError):
+        taken_rows([torch.arange(4)], torch.tensor([[0, 1]]))
+
+
 def test_many_rows_by_any_number_of_threads() -> None:
     tensors, rows, before = of_every_kind(3000), torch.randperm(3000), torch.get_num_threads()
     try:

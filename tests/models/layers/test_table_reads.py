@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -51,7 +53,6 @@ def test_gradients_are_the_same_to_the_last_bit_by_any_number_of_threads() -> No
             assert gradient is not None
             named = gradient.coalesce().indices()[0].tolist()
             assert named == sorted({*torch.cat([part.flatten() for part in rows]).tolist()} - {0})
-            assert (embedding.room() == -1).all()
             found.append(gradient.to_dense())
     finally:
         torch.set_num_threads(before)
@@ -73,11 +74,34 @@ def test_a_table_that_is_read_twice_has_the_sum_of_both_gradients() -> None:
     torch.testing.assert_close(once[1], 2 * once[0])
 
 
-def test_room_grows_with_the_table() -> None:
-    embedding = FusedEmbedding(fields(), WIDTH)
-    assert len(embedding.room()) == len(embedding.weight)
-    embedding.weight = torch.nn.Parameter(torch.zeros(len(embedding.weight) + 5, WIDTH))
-    assert len(embedding.room()) == len(embedding.weight)
+def test_several_threads_may_follow_gradients_of_one_table() -> None:
+    torch.manual_seed(2)
+    spec = fields()
+    embedding = FusedEmbedding(spec, WIDTH, candidate_sides=("item",))
+    parts = [drawn(embedding, spec)[0] for _ in range(4)]
+
+    def gradient(rows: torch.Tensor) -> torch.Tensor:
+        (side,) = embedding.read((embedding.request, rows, [torch.empty(ROWS, 0)]))
+        (found,) = torch.autograd.grad(side.square().sum(), embedding.weight)
+        return found.to_dense()
+
+    alone = [*map(gradient, parts)]
+    with ThreadPoolExecutor(4) as threads:
+        beside = [*threads.map(gradient, parts * 20)]
+    assert all(map(torch.equal, beside, alone * 20))
+
+
+def test_a_table_may_grow_between_two_gradients() -> None:
+    torch.manual_seed(3)
+    spec = fields()
+    embedding = FusedEmbedding(spec, WIDTH, candidate_sides=("item",))
+    rows = drawn(embedding, spec)[0]
+    for more in (0, 5):
+        embedding.weight = torch.nn.Parameter(torch.ones(len(embedding.weight) + more, WIDTH))
+        (side,) = embedding.read((embedding.request, rows, [torch.empty(ROWS, 0)]))
+        side.sum().backward()
+        assert embedding.weight.grad is not None
+        assert embedding.weight.grad.shape == embedding.weight.shape
 
 
 def test_a_layout_counts_its_vectors() -> None:
