@@ -10,8 +10,9 @@ and its queue; beyond capacity, what answers, refusals and the generator take of
 of the answers are degraded, as `serve.overload` has it. One caller is a light one, and what gRPC adds is its time less
 what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
 (benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. Where HAProxy is installed the
-same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of the capacity without it. The
-last line's goodput is that of the most workers, as its capacity is, behind the balancer where there is one. h2load is
+same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of what callers get who come to
+its workers directly: each stretch lies between two measurements of the capacity that it is compared with. The last
+line's goodput is that of the most workers, as its capacity is, behind the balancer where there is one. h2load is
 asked besides, where it is installed (benchmarks/serving/witness.py). The funnel in process, and its floor, are those of
 `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -62,11 +64,23 @@ def in_process(bundle: LoadedBundle, times: int) -> dict[str, Any]:
             "spread": {"funnel": found.plain_ratio[1:], "explained": found.explained_ratio[1:]}}
 
 
-def capacity(server: ServerProcess, seconds: float) -> tuple[float, float]:
-    """Requests a second that eight callers get who ask again at once, and what each costs the server, ms of a core."""
+def capacity(server: ServerProcess, seconds: float, workers: str = "") -> tuple[float, float]:
+    """Requests a second that eight callers get who ask again at once, and what each costs the server, ms of a core.
+    Callers of a server behind a balancer may come to its `workers` themselves."""
     before = cpu_seconds(server.process.pid)
-    found = offered(server.target, 0.0, seconds, 1.0, callers=CALLERS)
+    found = offered(workers or server.target, 0.0, seconds, 1.0, callers=CALLERS)
     return found.answered, 1000 * (cpu_seconds(server.process.pid) - before) / max(found.requests, 1)
+
+
+def beyond_capacity(server: ServerProcess, seconds: float, workers: str = "") -> dict[str, dict[str, Any]]:
+    """A stretch for each of OVERLOAD, between two measurements of the capacity that it is a share of, of which the mean
+    counts: a machine that others work on is not as fast as it was a minute ago."""
+    found, before = {}, capacity(server, seconds / 2, workers)[0]
+    for share in OVERLOAD:
+        one = stretch(server, share * before, seconds, SHORT)
+        after = capacity(server, seconds / 2, workers)[0]
+        found[str(share)], before = {**one, "capacity_per_second": (before + after) / 2}, after
+    return found
 
 
 def floor_server(folder: Path, workers: int, seconds: float, times: int) -> dict[str, float]:
@@ -125,7 +139,7 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
     try:
         alone, (most, answer_ms) = one_caller(server.target, times), capacity(server, seconds)
         along = {str(share): stretch(server, share * most, seconds, 1.0) for share in SHARES}
-        beyond = {str(share): stretch(server, share * most, seconds, SHORT) for share in OVERLOAD}
+        beyond = beyond_capacity(server, seconds)
         steady = stretch(server, STEADY_RATE, seconds, 1.0)
         asked = request(1, USERS, VALUES, False, 0)
         seen = witness(server.target, asked, WITNESSED * most, seconds)
@@ -137,12 +151,13 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
             "answer_core_ms": answer_ms,
             "cores_beyond": {share: where_cores_go(one, answer_ms) for share, one in beyond.items()},
             "at_300": steady, "along": along,
-            "beyond": beyond, "witness": None if seen is None else seen.model_dump(), **in_time(beyond, most),
-            "balanced": balanced(folder, log, workers, seconds, times, most), "megabytes": memory}
+            "beyond": beyond, "witness": None if seen is None else seen.model_dump(), **in_time(beyond),
+            "balanced": balanced(folder, log, workers, seconds, times), "megabytes": memory}
 
 
-def balanced(folder: Path, log: Path, workers: int, seconds: float, times: int, most: float) -> dict[str, Any] | None:
-    """One caller, 300 a second, and beyond the capacity `most`, of a server with a balancer; None without HAProxy."""
+def balanced(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any] | None:
+    """One caller, 300 a second, and beyond the capacity that its workers have without it, of a server with a balancer;
+    None without HAProxy."""
     try:
         program()
     except ConfigError:
@@ -150,16 +165,21 @@ def balanced(folder: Path, log: Path, workers: int, seconds: float, times: int, 
     server = ServerProcess(folder, log, options=("--workers", str(workers), "--balancer"))
     try:
         alone = one_caller(server.target, times)
-        beyond = {str(share): stretch(server, share * most, seconds, SHORT) for share in OVERLOAD}
+        beyond = beyond_capacity(server, seconds, workers_address(log.read_text()))
         steady = stretch(server, STEADY_RATE, seconds, 1.0)
     finally:
         server.stop()
-    return {"one_caller": alone, "at_300": steady, "beyond": beyond, **in_time(beyond, most)}
+    return {"one_caller": alone, "at_300": steady, "beyond": beyond, **in_time(beyond)}
 
 
-def in_time(beyond: dict[str, dict[str, Any]], most: float) -> dict[str, dict[str, float]]:
-    """By times of the capacity `most`: answers within the deadline as a share of it, and how many are degraded."""
-    return {"goodput": {share: one["answered"] / most for share, one in beyond.items()},
+def workers_address(log: str) -> str:
+    """HOST:PORT of the workers of a server with a balancer, as its log has it."""
+    return re.findall(r"to the balancer on (\S+:\d+)$", log, re.MULTILINE)[-1]
+
+
+def in_time(beyond: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """By times of capacity: answers within the deadline as a share of it, and how many are degraded."""
+    return {"goodput": {share: one["answered"] / one["capacity_per_second"] for share, one in beyond.items()},
             "degraded": {share: degraded_share(one) for share, one in beyond.items()}}
 
 

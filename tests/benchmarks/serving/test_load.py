@@ -51,6 +51,17 @@ def test_degraded_answers_are_a_share_of_those_in_time() -> None:
     assert load.degraded_share({"degraded": 0, "codes": {"DEADLINE_EXCEEDED": 9}}) == 0.0
 
 
+def test_goodput_is_a_share_of_the_capacity_beside_it() -> None:
+    stretches = {share: {"answered": 60.0, "capacity_per_second": most, "degraded": 3, "codes": {"OK": 30}}
+                 for share, most in (("2.8", 80.0), ("5.0", 60.0))}
+    assert load.in_time(stretches) == {"goodput": {"2.8": 0.75, "5.0": 1.0}, "degraded": {"2.8": 0.1, "5.0": 0.1}}
+
+
+def test_workers_behind_a_balancer_are_where_they_last_said() -> None:
+    said = "".join(f"serving a, to the balancer on 127.0.0.1:{port}\n" for port in (41, 42)) + "serving a on [::]:50\n"
+    assert load.workers_address(said) == "127.0.0.1:42"
+
+
 def test_cores_beyond_capacity_are_those_of_answers_refusals_and_generator() -> None:
     """200 answers at 3 ms a second are 0.6 of 1.1 cores."""
     found = load.where_cores_go({"answered": 200.0, "server_cores": 1.1, "generator_cores": 0.2}, 3.0)
