@@ -75,11 +75,12 @@ def capacity(server: ServerProcess, seconds: float, workers: str = "") -> tuple[
 def beyond_capacity(server: ServerProcess, seconds: float, workers: str = "") -> dict[str, dict[str, Any]]:
     """A stretch for each of OVERLOAD, between two measurements of the capacity that it is a share of, of which the mean
     counts: a machine that others work on is not as fast as it was a minute ago."""
-    found, before = {}, capacity(server, seconds / 2, workers)[0]
+    found, before = {}, capacity(server, seconds / 2, workers)
     for share in OVERLOAD:
-        one = stretch(server, share * before, seconds, SHORT)
-        after = capacity(server, seconds / 2, workers)[0]
-        found[str(share)], before = {**one, "capacity_per_second": (before + after) / 2}, after
+        one = stretch(server, share * before[0], seconds, SHORT)
+        after = capacity(server, seconds / 2, workers)
+        most, answer_ms = (statistics.mean(both) for both in zip(before, after, strict=True))
+        found[str(share)], before = {**one, "capacity_per_second": most, "answer_core_ms": answer_ms}, after
     return found
 
 
@@ -108,10 +109,10 @@ def degraded_share(one: dict[str, Any]) -> float:
     return float(one["degraded"] / max(one["codes"].get("OK", 0), 1))
 
 
-def where_cores_go(one: dict[str, Any], answer_ms: float) -> dict[str, float]:
+def where_cores_go(one: dict[str, Any]) -> dict[str, float]:
     """Of an overloaded stretch, cores: what its answers would take at capacity, what else the server has used, nearly
     all of it refusals, and what the generator has."""
-    answers = one["answered"] * answer_ms / 1000
+    answers = one["answered"] * one["answer_core_ms"] / 1000
     return {"answers": answers, "refusals": one["server_cores"] - answers, "generator": one["generator_cores"]}
 
 
@@ -149,7 +150,7 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
     floor = floor_server(folder, workers, seconds, times)
     return {"workers": workers, "floor": floor, "one_caller": alone, "capacity_per_second": most,
             "answer_core_ms": answer_ms,
-            "cores_beyond": {share: where_cores_go(one, answer_ms) for share, one in beyond.items()},
+            "cores_beyond": {share: where_cores_go(one) for share, one in beyond.items()},
             "at_300": steady, "along": along,
             "beyond": beyond, "witness": None if seen is None else seen.model_dump(), **in_time(beyond),
             "balanced": balanced(folder, log, workers, seconds, times), "megabytes": memory}

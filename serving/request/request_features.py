@@ -90,7 +90,7 @@ class RequestFeatures:
                          bundle.listed.get(field.of or ""))
             for field in spec.of_side("user") if field.kind == "sequence"
         ]
-        self._blocks = BlockCrosses(spec, bundle.encoder.vocabularies)
+        self._block_crosses = BlockCrosses(spec, bundle.encoder.vocabularies)
 
     def requester(self, query: RankQuery | ScoreQuery) -> Requester:
         """The user's stored row (the default row for an unknown user), recent items and context of the request."""
@@ -205,4 +205,4 @@ class RequestFeatures:
 
     def write_crosses(self, candidate_ids: np.ndarray, request_ids: np.ndarray) -> None:
         """Fills the cross columns of `candidate_ids` [K, W] from its items' and `request_ids` ([1, W] or [K, W])."""
-        self._blocks.write(candidate_ids, request_ids)
+        self._block_crosses.write(candidate_ids, request_ids)

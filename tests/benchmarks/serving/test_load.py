@@ -64,7 +64,8 @@ def test_workers_behind_a_balancer_are_where_they_last_said() -> None:
 
 def test_cores_beyond_capacity_are_those_of_answers_refusals_and_generator() -> None:
     """200 answers at 3 ms a second are 0.6 of 1.1 cores."""
-    found = load.where_cores_go({"answered": 200.0, "server_cores": 1.1, "generator_cores": 0.2}, 3.0)
+    found = load.where_cores_go(
+        {"answered": 200.0, "answer_core_ms": 3.0, "server_cores": 1.1, "generator_cores": 0.2})
     assert found == pytest.approx({"answers": 0.6, "refusals": 0.5, "generator": 0.2})
 
 
