@@ -5,7 +5,6 @@ headers, Ninja and a minute of compiling where this takes two seconds, and ties 
 is given up, that torch sees an operator, matters to nobody here: in training each function is wrapped in one of
 autograd's, in serving it reads arrays.
 
-The library lies under `~/.cache/sluice` (or XDG_CACHE_HOME) by the digest of source, compiler flags and processor.
 SLUICE_KERNELS=0 leaves it out.
 """
 
@@ -13,23 +12,18 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
-import platform
-import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from contracts.atomic_write import aside
+from models.compiled.compiled_library import compiled, compiler
 
 SOURCES, HEADERS = (sorted(Path(__file__).parents[1].glob(f"*/*.{kind}")) for kind in ("cpp", "h"))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fopenmp", "-shared",
          "-fPIC", "-std=c++17")
-LONGEST = 120  # seconds that a compiler may take
 
 _P, _I, _F = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
@@ -51,17 +45,16 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "field_deltas": (None, [_I, _I, _P, _P, _I, _P, _P, _P, _P, _I, _I, _I, *[_P] * 6, _I, *[_P] * 8]),
     "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
 }
-_COMPILING = threading.Lock()
 
 
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """The compiled functions, with their signatures; None without a compiler, or where it fails."""
-    compiler = shutil.which(os.environ.get("CXX", "g++"))
-    if os.environ.get("SLUICE_KERNELS") == "0" or compiler is None:
+    found = compiler()
+    if os.environ.get("SLUICE_KERNELS") == "0" or found is None:
         return None
     try:
-        loaded = ctypes.CDLL(str(_compiled(compiler)))
+        loaded = ctypes.CDLL(str(compiled("kernels", found, SOURCES, FLAGS, HEADERS)))
         for name, (result, arguments) in SIGNATURES.items():
             function = getattr(loaded, name)
             function.restype, function.argtypes = result, arguments
@@ -79,19 +72,3 @@ def usable(tensor: Tensor) -> ctypes.CDLL | None:
     """The library, where it can work on this tensor: contiguous, on a CPU, of float32 or bfloat16."""
     plain = tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.bfloat16) and tensor.is_contiguous()
     return library() if plain else None
-
-
-def _compiled(compiler: str) -> Path:
-    processor = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    model = next((line for line in processor.splitlines() if line.startswith("flags")), platform.processor())
-    texts = (source.read_text(encoding="utf-8") for source in (*SOURCES, *HEADERS))
-    parts = (*texts, compiler, *FLAGS, platform.machine(), model)
-    name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
-    path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice" / f"kernels-{name}.so"
-    with _COMPILING:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with aside(path) as draft:
-                subprocess.run([compiler, *FLAGS, *map(str, SOURCES), "-o", str(draft)], check=True,
-                               capture_output=True, timeout=LONGEST)
-    return path
