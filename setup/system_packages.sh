@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks for programs that are no Python packages; installs what is missing where that is possible (root on Debian or
 # Ubuntu), otherwise says in one sentence how to get it.      usage: setup/system_packages.sh java [chromium] [h2load] [prometheus] [redis]
-# [haproxy] [go-grpc] [java-grpc]
+# [haproxy] [grpc] [go-grpc] [java-grpc]
 set -eu
 
 install() { # PROGRAM PACKAGES... (the first that can be had; several of one kind divided by blanks)
@@ -39,6 +39,10 @@ for program in "$@"; do
             ;;
         haproxy)
             { command -v haproxy || test -x /usr/sbin/haproxy; } >/dev/null 2>&1 || install HAProxy haproxy
+            ;;
+        grpc) # what serving/native/native_server.cpp is compiled with
+            { command -v "${CXX:-g++}" && echo '#include <grpcpp/grpcpp.h>' | "${CXX:-g++}" -std=c++17 -fsyntax-only -x c++ -; } >/dev/null 2>&1 ||
+                install "gRPC of C++" "g++ libgrpc++-dev"
             ;;
         redis) # or Valkey, which answers the same
             command -v redis-server >/dev/null 2>&1 || command -v valkey-server >/dev/null 2>&1 || install Redis redis-server

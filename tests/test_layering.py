@@ -99,7 +99,7 @@ ROOMS = {
     "pipelines.reading": "engine",
     "pipelines.sql": "",
     "pipelines.windows": "engine",
-    "serving.access": "",
+    "serving.access": "native",
     "serving.admission": "request",
     "serving.assembly": "bundle histories vector_search",
     "serving.balancer": "access metrics",
@@ -118,15 +118,15 @@ ROOMS = {
     "serving.metrics": "bundle events item_counters request response_log stages users",
     "serving.redis_store": "",
     "serving.replay": "assembly bundle histories request response_log stages",
-    "serving.request": "bundle histories",
+    "serving.request": "bundle histories native",
     "serving.response_log": "request",
     "serving.rules": "bundle request",
     "serving.server":
-        "access admission batches bundle catalogue counter_snapshots events item_counters metrics request "
+        "access admission batches bundle catalogue counter_snapshots events item_counters metrics native request "
         "response_log stages start users why_not",
     "serving.stages": "bundle channels request rules",
     "serving.start": "bundle request stages",
-    "serving.users": "embedded_store events redis_store request",
+    "serving.users": "bundle embedded_store events redis_store request",
     "serving.vector_search": "",
     "serving.why_not": "bundle request stages",
     "serving.workers": "access balancer server start",

@@ -10,10 +10,13 @@ from urllib.parse import unquote
 
 import grpc
 
+from contracts.shown import short
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
+from serving.native.native_call import metadatum
 
 IPV6_BITS = 64  # of a network, in which one machine takes whatever addresses it likes
+TENANT = "sluice-tenant"  # metadata by which callers without tokens name whose share they take
 FORWARDED = "x-forwarded-for"  # metadata that the balancer sets, and callers cannot
 Who = Callable[[grpc.aio.ServicerContext], str]
 
@@ -27,11 +30,21 @@ def caller_name(gate: Gate | None, balanced: bool = False) -> Who:
             except UnknownCaller:  # of a method that asks for no token
                 pass
         if balanced:
-            return machine(next((str(value) for key, value in context.invocation_metadata() or () if key == FORWARDED),
-                                ""))
-        return machine(unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]"))
+            return machine(str(metadatum(context, FORWARDED) or ""))
+        return machine_at(context.peer())
 
     return who
+
+
+def named_tenant(context: grpc.aio.ServicerContext) -> str:
+    """As the caller names itself in the metadata; all others are one tenant."""
+    return short(str(metadatum(context, TENANT) or ""))
+
+
+@lru_cache(4096)
+def machine_at(peer: str) -> str:
+    """Of a connection, as gRPC names it."""
+    return machine(unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]"))
 
 
 @lru_cache(4096)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -10,6 +12,9 @@ from serving.admission.admission import Waiting
 from serving.request.deadline import Deadline
 
 Made = TypeVar("Made", covariant=True)
+Settle = Callable[[asyncio.Future[Any], Any], None]
+Tell = Callable[[Settle, asyncio.Future[Any], Any], None]
+log = logging.getLogger("sluice.serving")
 
 
 class Run(Protocol[Made]):
@@ -41,3 +46,21 @@ class Job(Waiting):
     running: bool = False
     finished: bool = False
     overdue: bool = False
+
+
+def succeed(answer: asyncio.Future[Any], found: Any) -> None:
+    if not answer.done():
+        answer.set_result(found)
+
+
+def fail(answer: asyncio.Future[Any], error: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+
+
+def tell_loop(settle: Settle, answer: asyncio.Future[Any], found: Any) -> None:
+    """From a thread."""
+    try:
+        answer.get_loop().call_soon_threadsafe(settle, answer, found)
+    except RuntimeError:  # the loop has been closed: nobody waits any more
+        log.debug("a run ended after the event loop")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from contracts.errors import RequestError
-from serving.server.connection import TENANT
+from serving.access.caller_name import TENANT
 
 TIMEOUT = "grpc-timeout"  # as gRPC writes it on the wire: "50m" is 50 milliseconds
 UNITS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}

@@ -9,6 +9,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from serving.native.native_call import NativeCall
 from serving.request.message_bounds import NO_REQUEST
 
 NOTHING = "the call ended without a request; send one"
@@ -25,6 +26,8 @@ async def read_within(seconds: float, context: grpc.aio.ServicerContext) -> Any:
 
     The status ends the read. To cancel it instead would free what gRPC still writes to.
     """
+    if isinstance(context, NativeCall) and context.has_message:
+        return await context.read()
     ended: list[asyncio.Task[Any]] = []
 
     def end() -> None:

@@ -151,6 +151,11 @@ class ResponseRecorder:
         if self._log is not None:
             self._log.count(at_the_end(status, context, reserve))
 
+    def refused(self) -> None:
+        """A call, before anything was known of it."""
+        if self._log is not None:
+            self._log.count(RESOURCE_EXHAUSTED)
+
     def record(
         self, request: pb.RankRequest, request_id: str, status: str, answer: RankAnswer | PageAnswer | None,
         microseconds: int, when: datetime,

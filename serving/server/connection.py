@@ -12,10 +12,9 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 
 from contracts.errors import SluiceError
+from serving.access.caller_name import TENANT
 from serving.access.client_credentials import ClientCredentials
 from serving.server.delivery import Delivery, hedged, hedged_async
-
-TENANT = "sluice-tenant"
 
 
 class RankingFailed(SluiceError):

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 from contracts.errors import SluiceError
 from serving.admission.admission import Admission, Overloaded
-from serving.admission.job import Job, Run
+from serving.admission.job import Job, Run, Tell, fail, succeed, tell_loop
 from serving.request.deadline import DeadlineExpired
 from serving.request.lulls import Lulls
 from serving.request.stage_clock import RunningQuantile
@@ -37,8 +37,6 @@ GRACE = 0.5  # of the reserve, after which an overdue run is answered for
 BRIEF_SECONDS = 0.005  # that the event loop may be held up
 log = logging.getLogger("sluice.serving")
 Answer = TypeVar("Answer")
-Settle = Callable[[asyncio.Future[Any], Any], None]
-Tell = Callable[[Settle, asyncio.Future[Any], Any], None]
 
 
 class Engine:
@@ -56,7 +54,7 @@ class Engine:
         self._unreplaced: Job | None = None  # hangs, and there was no spare for it
         self._moved = clock()  # when a run was last begun or ended
         self.lulls = Lulls()
-        self._brief = RunningQuantile()
+        self._brief, self._turned = RunningQuantile(), False
 
     @property
     def waiting(self) -> int:
@@ -93,11 +91,13 @@ class Engine:
 
     async def submit(self, run: Run[Answer], tenant: str) -> Answer:
         """Raises Overloaded, DeadlineExpired, and what the run raises. A cancelled caller stops the run."""
+        if self.free and not self._turned and self._is_turn(run):
+            return self._at_once(run)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Answer] = loop.create_future()
 
         def settle(error: SluiceError) -> None:
-            loop.call_soon_threadsafe(_fail, answer, error)
+            loop.call_soon_threadsafe(fail, answer, error)
 
         job = Job(tenant=tenant, remaining=run.deadline.remaining, refuse=settle, least=run.least, run=run,
                   answer=answer)
@@ -112,6 +112,29 @@ class Engine:
         finally:
             if timer is not None:
                 timer.cancel()
+
+    def _at_once(self, run: Run[Answer]) -> Answer:
+        """In the loop, while nothing runs nor waits, nor will before it ends; once until the loop has looked at its
+        callers again. Raises what the run raises."""
+        self._turned = True
+        asyncio.get_running_loop().call_soon(self._look_again)
+        with self._lock:
+            self._admission.rested()
+            self._count_busy(1)
+            self._moved = begun = self._clock()
+        try:
+            return run.complete()
+        finally:
+            with self._lock:
+                self._took(run, self._clock() - begun)
+                self._count_busy(-1)
+
+    def _look_again(self) -> None:
+        self._turned = False
+
+    def _is_turn(self, run: Run[Any]) -> bool:
+        """Of the event loop: it is done before a thread would have begun."""
+        return run.brief and self._brief.value < BRIEF_SECONDS
 
     def close(self, seconds: float | None = None) -> None:
         """Waits for the requests that are being ranked, so long at most."""
@@ -130,7 +153,7 @@ class Engine:
 
     def _start(self, job: Job) -> None:
         """In the loop. Raises RuntimeError where there is no thread for it."""
-        if job.run.brief and self._brief.value < BRIEF_SECONDS:
+        if self._is_turn(job.run):
             job.answer.get_loop().call_soon(self._turn, job)
         else:
             self._threads.begin(partial(self._work, job))
@@ -148,7 +171,7 @@ class Engine:
         """In a thread: this job, then those that wait, until none does or this thread has been replaced."""
         following: Job | None = job
         while following is not None:
-            done, spent = following, self._completed(following, _tell)
+            done, spent = following, self._completed(following, tell_loop)
             with self._lock:
                 following = self._next(done, spent)
                 if following is None:
@@ -160,17 +183,15 @@ class Engine:
         try:
             found = job.run.complete()
         except BaseException as error:
-            tell(_fail, job.answer, error)
+            tell(fail, job.answer, error)
         else:
-            tell(_succeed, job.answer, found)
+            tell(succeed, job.answer, found)
         return self._clock() - begun
 
     def _next(self, job: Job, spent: float) -> Job | None:
         """Whose turn it is after one that has taken so long; None where nobody waits or a spare goes on."""
-        job.finished, self._moved = True, self._clock()
-        self._service += SMOOTHING * (spent - self._service) if self._service else spent
-        if job.run.brief:
-            self._brief.tell(spent)
+        job.finished = True
+        self._took(job.run, spent)
         late, self._unreplaced = self._unreplaced, None
         if not job.overdue:
             following = self._after(job)
@@ -182,6 +203,12 @@ class Engine:
         following = self._after(late)
         self._hangs(late, following)
         return following
+
+    def _took(self, run: Run[Any], spent: float) -> None:
+        self._moved = self._clock()
+        self._service += SMOOTHING * (spent - self._service) if self._service else spent
+        if run.brief:
+            self._brief.tell(spent)
 
     def _after(self, job: Job) -> Job | None:
         """Whose turn it is, once the job has been charged for its own."""
@@ -214,7 +241,7 @@ class Engine:
         with self._lock:
             if not job.running:
                 self._admission.leave(job)
-                _fail(job.answer, Overloaded("the queue has eaten the time of the request; send it again later"))
+                fail(job.answer, Overloaded("the queue has eaten the time of the request; send it again later"))
                 return
         job.run.deadline.cancel()
         self._replace(job)
@@ -254,17 +281,9 @@ class Engine:
         except RuntimeError as error:
             log.error("no thread takes the place of one that hangs (%s): allow the server more of them", error)
             job.finished = True
-            _fail(job.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
+            fail(job.answer, Overloaded("no thread is free for it; send it again later or elsewhere"))
             return False
         return True
-
-
-def _tell(settle: Settle, answer: asyncio.Future[Any], found: Any) -> None:
-    """From a thread."""
-    try:
-        answer.get_loop().call_soon_threadsafe(settle, answer, found)
-    except RuntimeError:  # the loop has been closed: nobody waits any more
-        log.debug("a run ended after the event loop")
 
 
 def _settle_from(job: Job) -> None:
@@ -272,16 +291,6 @@ def _settle_from(job: Job) -> None:
         if not job.run.partial_ok:
             raise DeadlineExpired("a stage overran the time of the request, and it takes no partial answer; send it "
                                   "with more time, or with partial_ok")
-        _succeed(job.answer, job.run.salvage())
+        succeed(job.answer, job.run.salvage())
     except Exception as error:
-        _fail(job.answer, error)
-
-
-def _succeed(answer: asyncio.Future[Any], found: Any) -> None:
-    if not answer.done():
-        answer.set_result(found)
-
-
-def _fail(answer: asyncio.Future[Any], error: BaseException) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+        fail(job.answer, error)

@@ -21,17 +21,15 @@ from serving.request.message_bounds import NO_REQUEST, OutOfBounds, too_large
 from serving.request.timed_read import NOTHING, Admit, anybody, read_within
 from serving.server.servicer import RankingServicer
 
+METHODS = ("Rank", "Score", "WhyNot")
 Method = Callable[[Any, grpc.aio.ServicerContext], Awaitable[Message]]  # named as in the proto
 
 
 def add_to_server(servicer: RankingServicer, server: grpc.aio.Server, admit: Admit = anybody) -> None:
     """As the generated function would, but with the entry before each method, and by name alone (`ByName`). What
     `admit` raises ends a call that it does not let in."""
-    handlers = {
-        "Rank": _entered(servicer, servicer.Rank, pb.RankRequest, admit),
-        "Score": _entered(servicer, servicer.Score, pb.ScoreRequest, admit),
-        "WhyNot": _entered(servicer, servicer.WhyNot, pb.WhyNotRequest, admit),
-    }
+    taken = {"Rank": pb.RankRequest, "Score": pb.ScoreRequest, "WhyNot": pb.WhyNotRequest}
+    handlers = {name: _entered(servicer, getattr(servicer, name), taken[name], admit) for name in METHODS}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(RANKING_SERVICE, handlers),))
 
 

@@ -21,14 +21,16 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from contracts.behind_others import behind_others
+from contracts.config.stages import Serve
 from contracts.errors import SluiceError
 from models.compiled import kernels
-from serving.access.caller_name import caller_name
-from serving.access.doors import NO_DOORS, Doors, address
-from serving.access.gate import Gate
+from serving.access.caller_name import TENANT, caller_name
+from serving.access.doors import NO_DOORS, Doors, address, is_loopback
+from serving.access.gate import AUTHORIZATION, Gate
 from serving.access.interceptor import AccessInterceptor
 from serving.access.role import CATALOG_SERVICE, EVENTS_SERVICE, RANKING_SERVICE
 from serving.access.tls import server_credentials
+from serving.admission.standing_queue import LONGEST
 from serving.batches.open_calls import OpenCalls
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.catalogue.catalog_servicer import CatalogServicer
@@ -37,21 +39,23 @@ from serving.counter_snapshots.kept_counters import followed
 from serving.events.event_room import EventRoom
 from serving.item_counters.counter_state import NO_COUNTERS, CounterState
 from serving.metrics.request_observer import RequestObserver, Watched, observer_of_process, watch
+from serving.native import native_library
+from serving.native.grpc_server import grpc_server
+from serving.native.native_server import RankingGate
 from serving.request import message_bounds
 from serving.request.by_name import ByName
 from serving.request.timed_read import TimedServer
 from serving.response_log.ledger import Served
 from serving.response_log.response_log import ResponseLog
 from serving.server.bundle_health import BundleHealth, bundle_age
-from serving.server.entry import add_to_server
+from serving.server.entry import METHODS, add_to_server
 from serving.server.gone_callers import leave_out_gone_callers
 from serving.server.servicer import RankingServicer
 from serving.stages.funnel import Funnel
 from serving.start.mapped_pages import read_ahead
 from serving.start.warm_up import warm_up
 from serving.users.online_users import OnlineUsers
-from serving.users.user_reader import UserReader, known_until
-from serving.users.user_store import tables_of
+from serving.users.stored_users import stored_users
 
 GRACE_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005  # the event loop waits no longer for a busy funnel's turn of the interpreter
@@ -112,15 +116,10 @@ class ServerSettings:
                 ("grpc.max_connection_age_ms", round(self.connection_seconds * 1000))]
 
 
-def stored_users(settings: ServerSettings, bundle: LoadedBundle) -> UserReader | None:
-    """None where nothing is kept. Raises ConfigError where the store has no address."""
-    seconds = bundle.settings.serve.user_store_ms / 1000
-    tables = tables_of(settings.user_store, settings.fresh, seconds)
-    if tables is None:
-        return None
-    features, metrics = bundle.event_features, bundle.manifest.metrics
-    known = known_until(features.published if features else None, metrics.data_until if metrics else None)
-    return UserReader(tables, bundle.encoder, known, seconds)
+def needs_newer(settings: ServerSettings) -> bool:
+    """The system's library of gRPC, years old perhaps, meets this machine's callers or as told, and does no TLS."""
+    trusted = settings.balanced or is_loopback(settings.host) or native_library.is_wanted()
+    return settings.doors.tls is not None or not trusted
 
 
 class Server:
@@ -140,8 +139,8 @@ class Server:
                    ("grpc.max_concurrent_streams", round(MOST_OF_ONE * most))]
         gate = Gate(settings.doors.access) if settings.doors.access else None
         self._credentials = server_credentials(settings.doors.tls) if settings.doors.tls else None
-        self._server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most,
-                                       interceptors=[AccessInterceptor(gate)] if gate else None)
+        self._server = grpc_server(options, most, [AccessInterceptor(gate)] if gate else [],
+                                   needs_newer(settings), self._ranking_gate(bundle.settings.serve))
         self._counters = behind_others(partial(followed, bundle, settings.fresh)) if settings.fresh else None
         if self._counters is not None:
             bundle = replace(bundle, live=self._counters.follower.columns)
@@ -152,7 +151,7 @@ class Server:
         self._events = EventRoom(settings.fresh, bundle.event_features, serve, self.observer.recorded, who,
                                  settings.event_stream, self.observer.was_late, self.observer.refused_events)
         self._catalog = CatalogServicer(catalogue, serve, who, self._counter_state)
-        self._stored = stored_users(settings, bundle)
+        self._stored = stored_users(settings.user_store, settings.fresh, bundle)
         users = OnlineUsers(self._stored, self._events.users) if self._stored else self._events.users
         self._servicer = RankingServicer(funnel, bundle.manifest, serve, answers, gate, self.observer, users, who)
         if catalogue is not None:
@@ -196,6 +195,13 @@ class Server:
         engine = self._servicer.engine
         return Signs(lambda: engine.stuck, lambda: engine.service, self._servicer.default_seconds)
 
+    def _ranking_gate(self, serve: Serve) -> RankingGate | None:
+        """None where answers are to become simpler instead: no queue would stand behind it."""
+        tokens = self._settings.doors.access is not None
+        return None if serve.overload == "degrade" else RankingGate(
+            RANKING_SERVICE, METHODS, AUTHORIZATION if tokens else TENANT, LONGEST, serve.seconds(None), tokens,
+            lambda: self._servicer.engine.service, lambda *refused: self._servicer.gate_refused(*refused))
+
     def _counter_state(self) -> CounterState:
         return self._counters.follower.state if self._counters else NO_COUNTERS
 
@@ -226,9 +232,9 @@ class Server:
         return bound
 
     def _bind(self, where: str) -> int:
-        if self._credentials is None:
-            return self._server.add_insecure_port(where)
-        return self._server.add_secure_port(where, self._credentials)
+        if self._credentials is not None and isinstance(self._server, grpc.aio.Server):
+            return self._server.add_secure_port(where, self._credentials)
+        return self._server.add_insecure_port(where)
 
     async def _stop(self) -> None:
         end = time.monotonic() + KEEP_SECONDS

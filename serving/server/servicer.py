@@ -21,7 +21,7 @@ from grpc_status import rpc_status
 from contracts.bundle.bundle import Manifest
 from contracts.config.stages import Serve
 from contracts.shown import short
-from serving.access.caller_name import Who, caller_name
+from serving.access.caller_name import Who, caller_name, named_tenant
 from serving.access.callers import UnknownCaller
 from serving.access.gate import Gate
 from serving.admission.admission import Overloaded
@@ -40,7 +40,6 @@ from serving.request.wire_values import MOST_VALUES
 from serving.response_log.response_log import ResponseLog
 from serving.response_log.response_recorder import CANCELLED, OK, ResponseRecorder, at_the_end
 from serving.server.bundle_health import bundle_age
-from serving.server.connection import TENANT
 from serving.server.engine import Answer, Engine
 from serving.server.page_run import PageRun
 from serving.server.statuses import Stopping, status_of
@@ -120,7 +119,6 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
 
     @property
     def engine(self) -> Engine:
-        """What ranks."""
         return self._engine
 
     @property
@@ -173,6 +171,15 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         call.answered(answer)
         self._writing.tell(time.perf_counter() - written)
         return response
+
+    def gate_refused(self, method: str, count: int) -> None:
+        """So many calls, before the event loop has heard of them."""
+        self.taken += count
+        self.turned_away += count
+        for _ in range(count):
+            self._observer.ended(EndedCall(method, "RESOURCE_EXHAUSTED"))
+            if method == "Rank":
+                self._recorder.refused()
 
     def unread(self, method: str, status: str, context: grpc.aio.ServicerContext) -> None:
         """A call that ends so before its request is read. `Score` shows nothing, so nothing of it is logged."""
@@ -284,17 +291,10 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         self._engine.close(seconds)
 
 
-def named_tenant(context: grpc.aio.ServicerContext) -> str:
-    """As the caller names itself in the metadata; all others are one tenant."""
-    named = (value for key, value in context.invocation_metadata() or () if key == TENANT)
-    return short(str(next(named, "")))
-
-
 def _knowing(query: Query, fresh: FreshUser | None) -> Query:
     """The query, with what is known of the user beyond the bundle."""
     return query if fresh is None else replace(query, fresh=fresh)
 
 
-def _new_id() -> str:
-    """Of a request that has none: 128 random bits."""
+def _new_id() -> str:  # 128 random bits
     return os.urandom(16).hex()

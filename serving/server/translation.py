@@ -250,9 +250,12 @@ def _page_response(page: PageAnswer, request_id: str, bundle_age: float) -> pb.R
 
 def _add_items(into: RepeatedCompositeFieldContainer[pb.RankedItem], items: Sequence[RankedItem]) -> None:
     for item in items:
-        reasons = [{"field": reason.field, "logit_change": reason.logit_change} for reason in item.reasons]
-        made = into.add(item_id=item.item, probability=item.probability, score=item.score, price=item.price,
-                        channel=item.channel, reasons=reasons)
+        made = into.add()
+        made.item_id, made.probability, made.score, made.channel = item.item, item.probability, item.score, item.channel
+        if item.sold is not None:
+            made.price = item.sold.price
+        for reason in item.reasons:
+            made.reasons.add(field=reason.field, logit_change=reason.logit_change)
         scores = made.stage_scores
         for stage, score in item.stage_scores.items():
             scores[stage] = score

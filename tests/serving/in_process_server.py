@@ -6,10 +6,11 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Any
 
-import grpc
 from grpc_health.v1 import health_pb2_grpc
 
+from serving.native.grpc_server import GrpcServer, grpc_server
 from serving.proto import sluice_pb2_grpc
 from serving.request.timed_read import Admit, TimedServer, anybody
 from serving.server.bundle_health import BundleHealth
@@ -18,15 +19,16 @@ from serving.server.servicer import RankingServicer
 
 
 class InProcessServer:
-    """`with InProcessServer(servicer, health) as server: ... server.target`. The health is watched while it runs."""
+    """`with InProcessServer(servicer, health) as server: ... server.target`. The health is watched while it runs.
+    `made` makes gRPC's server."""
 
     def __init__(
         self, servicer: sluice_pb2_grpc.RankingServicer, health: BundleHealth | None = None,
-        options: Sequence[tuple[str, int]] = (), also: Sequence[Callable[[grpc.aio.Server], None]] = (),
-        admit: Admit = anybody, port: int = 0,
+        options: Sequence[tuple[str, int]] = (), also: Sequence[Callable[[Any], None]] = (),
+        admit: Admit = anybody, port: int = 0, made: Callable[..., GrpcServer] = grpc_server,
     ) -> None:
         self._servicer, self._health, self._options, self._also = servicer, health, options, also
-        self._admit, self._port = admit, port
+        self._admit, self._port, self._made = admit, port, made
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.target = ""
@@ -45,7 +47,7 @@ class InProcessServer:
         self._loop.close()
 
     async def _start(self) -> None:
-        self._server = grpc.aio.server(options=self._options)
+        self._server = self._made(options=self._options)
         if isinstance(self._servicer, RankingServicer):
             add_to_server(self._servicer, self._server, self._admit)
         else:

@@ -28,6 +28,7 @@ class SilentCaller:
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # what is asked is asked now
         window = struct.pack(">HI", INITIAL_WINDOW_SIZE, 0)
         self._socket.sendall(PREFACE + frame(SETTINGS, 0, 0, window))
         self._stream = 1

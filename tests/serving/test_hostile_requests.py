@@ -12,6 +12,8 @@ import pytest
 from benchmarks.hostile.fuzz import measure
 from benchmarks.hostile.outcome import NOT_KEPT
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.native.grpc_server import grpc_server
+from serving.native.native_library import library
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.request import message_bounds
@@ -26,11 +28,11 @@ MOST_METADATA = 4096
 SECONDS = 20.0
 
 
-@pytest.fixture(scope="module")
-def channel(loaded: LoadedBundle) -> Iterator[grpc.Channel]:
+@pytest.fixture(scope="module", params=[grpc.aio.server, grpc_server], ids=["aio", "whichever"])
+def channel(loaded: LoadedBundle, request: pytest.FixtureRequest) -> Iterator[grpc.Channel]:
     serve = loaded.settings.serve.model_copy(update={"max_candidates": 2000})
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, serve)
-    with InProcessServer(servicer, options=message_bounds.channel_options(serve)) as server, \
+    with InProcessServer(servicer, options=message_bounds.channel_options(serve), made=request.param) as server, \
             grpc.insecure_channel(server.target) as channel:
         sluice_pb2_grpc.RankingStub(channel).Rank(pb.RankRequest(user_id="u01"), timeout=SECONDS)
         yield channel
@@ -69,12 +71,16 @@ def test_what_is_too_large_is_not_read(channel: grpc.Channel) -> None:
     assert caught.value.code() is EXHAUSTED
 
 
-def test_a_compressed_request_is_unpacked_up_to_the_limit(channel: grpc.Channel) -> None:
+def test_a_compressed_request_is_unpacked_up_to_the_limit_or_not_at_all(
+    channel: grpc.Channel, request: pytest.FixtureRequest
+) -> None:
     rank, packed = channel.unary_unary("/sluice.v1.Ranking/Rank"), grpc.Compression.Gzip
-    with pytest.raises(grpc.RpcError, match="larger than max") as caught:
+    native = library() is not None and "whichever" in request.node.name
+    with pytest.raises(grpc.RpcError, match="is disabled" if native else "larger than max") as caught:
         rank(bytes(20_000_000), timeout=SECONDS, compression=packed)
-    assert caught.value.code() is EXHAUSTED
-    assert rank(pb.RankRequest(user_id="u01").SerializeToString(), timeout=SECONDS, compression=packed)
+    assert caught.value.code() is (grpc.StatusCode.UNIMPLEMENTED if native else EXHAUSTED)
+    if not native:
+        assert rank(pb.RankRequest(user_id="u01").SerializeToString(), timeout=SECONDS, compression=packed)
 
 
 @pytest.mark.parametrize("requests", [300, pytest.param(2000, marks=pytest.mark.slow)])

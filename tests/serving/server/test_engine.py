@@ -376,7 +376,7 @@ def test_brief_runs_are_turns_of_the_loop_which_looks_at_its_callers_between_the
         engine.close()
 
     run(ask())
-    assert set(waited) == set(range(1, turns))
+    assert set(waited) == set(range(1, turns - 1))  # the first is done as it comes, the second is the next turn
 
 
 def test_brief_runs_that_are_not_go_to_a_thread_until_they_are_again(funnel: Funnel) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import grpc
 import pytest
 
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.metrics.request_observer import EndedCall, RequestObserver
+from serving.native.grpc_server import GrpcServer
+from serving.native.native_server import NativeServer
 from serving.server.bundle_health import BundleHealth
 from serving.server.gone_callers import FAILED_WRITE, LOGGER, leave_out_gone_callers
 from serving.server.servicer import RankingServicer
@@ -32,12 +35,12 @@ class Heard(RequestObserver):
         self.statuses[call.status] += 1
 
 
-def leave_in_mid_answer(loaded: LoadedBundle) -> Counter[str]:
+def leave_in_mid_answer(loaded: LoadedBundle, made: Callable[..., GrpcServer]) -> Counter[str]:
     """Each caller takes nothing and goes; by then some of its answers wait to be taken. Of its calls those that gRPC
     has not handed over by then never are; of all others the end is heard."""
     heard = Heard()
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve, observer=heard)
-    with InProcessServer(servicer, BundleHealth(loaded.manifest, None)) as server:
+    with InProcessServer(servicer, BundleHealth(loaded.manifest, None), made=made) as server:
         port = int(server.target.rpartition(":")[2])
         for _ in range(CALLERS):
             with SilentCaller(port) as caller:
@@ -69,8 +72,14 @@ def test_who_leaves_in_mid_answer_leaves_no_line_in_the_log(
     """And is counted as any other: an answer that was on its way as sent, the others as cancelled."""
     leave_out_gone_callers()
     leave_out_gone_callers()
-    statuses = leave_in_mid_answer(loaded)
+    statuses = leave_in_mid_answer(loaded, grpc.aio.server)
     assert set(said) == {FAILED_WRITE}
+    assert caplog.records == []
+    assert set(statuses) <= {"OK", "CANCELLED", "RESOURCE_EXHAUSTED"}
+
+
+def test_the_native_server_has_nothing_to_say_of_them(loaded: LoadedBundle, caplog: pytest.LogCaptureFixture) -> None:
+    statuses = leave_in_mid_answer(loaded, NativeServer)
     assert caplog.records == []
     assert set(statuses) <= {"OK", "CANCELLED", "RESOURCE_EXHAUSTED"}
 
@@ -80,7 +89,7 @@ def test_metadata_that_are_no_text_leave_no_line_in_the_log(
 ) -> None:
     leave_out_gone_callers()
     servicer = RankingServicer(Funnel(loaded), loaded.manifest, loaded.settings.serve)
-    with InProcessServer(servicer, BundleHealth(loaded.manifest, None)) as server, \
+    with InProcessServer(servicer, BundleHealth(loaded.manifest, None), made=grpc.aio.server) as server, \
             SilentCaller(int(server.target.rpartition(":")[2])) as caller:
         caller.ask("u01", 1, authorization=b"Bearer secret\xff")
         until(lambda: servicer.taken == 1)

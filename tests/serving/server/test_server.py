@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from datetime import UTC, datetime
+from pathlib import Path
 
 import grpc
 import pytest
@@ -19,12 +20,15 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 
 from contracts.bundle.bundle import read_manifest
 from contracts.errors import SluiceError
+from serving.access.doors import Doors
+from serving.access.tls import TlsFiles
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.replay import response_history
 from serving.server.bundle_health import RESPONSE_LOG_SERVICE
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
+from serving.server.server import ServerSettings, needs_newer
 from serving.start.warm_up import collect_in_pieces
 from sluice.demo.server_process import ServerProcess
 from tests.serving.silent_caller import SilentCaller
@@ -337,6 +341,20 @@ def test_callers_who_cancel_leave_the_others_served(patient, patient_client, loa
             assert answer.items
             assert not answer.degraded
         assert int(health_of(channel)[1]["sluice-waiting"]) == 0
+
+
+@pytest.mark.parametrize(("wanted", "settings", "newer"), [
+    ("", ServerSettings(host="127.0.0.1"), False),
+    ("", ServerSettings(host="0.0.0.0"), True),
+    ("", ServerSettings(host="0.0.0.0", balanced=True), False),
+    ("1", ServerSettings(host="0.0.0.0"), False),
+    ("1", ServerSettings(doors=Doors(tls=TlsFiles(certificate=Path("c"), key=Path("k")))), True),
+])
+def test_strangers_and_tls_are_for_the_newer_grpc(
+    monkeypatch: pytest.MonkeyPatch, wanted: str, settings: ServerSettings, newer: bool
+) -> None:
+    monkeypatch.setenv("SLUICE_NATIVE", wanted)
+    assert needs_newer(settings) == newer
 
 
 def test_health_and_reflection_answer(channel):
