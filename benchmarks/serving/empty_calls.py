@@ -2,7 +2,9 @@
 stages take can be told from the rest.
 
     rank      a request, by the lightest caller there is (benchmarks/wire/blocking_caller.py)
-    adds      of the same request: its time less what its own answer says that its stages took
+    inside    the same query in this process, by a funnel of the same bundle
+    adds      a request's time less that; `beyond` its time less what its own answer says that its stages took, which is
+              more: a funnel does something between its stages
     client    the same requests by the product's client, which takes a share of what it measures
     empty     `Check` of gRPC's health service, at the same server by the light caller
     bare      an empty message said back by a server of `grpc.aio` on uvloop that has nothing else, a process of its own
@@ -30,7 +32,7 @@ from grpc_health.v1 import health
 from threadpoolctl import threadpool_limits
 
 from benchmarks.bare.bare_cascade import BareCascade
-from benchmarks.serving.funnel import USERS, VALUES
+from benchmarks.serving.funnel import USERS, VALUES, asked
 from benchmarks.serving.open_loop import request
 from benchmarks.wire.blocking_caller import BlockingCaller
 from benchmarks.wire.wire_caller import Target
@@ -38,16 +40,33 @@ from contracts.errors import SluiceError
 from serving.access.role import RANKING_SERVICE
 from serving.bundle.loaded_bundle import LoadedBundle
 from serving.proto import sluice_pb2 as pb
+from serving.request.deadline import Deadline
+from serving.request.query import RankQuery
 from serving.server.client import RankingClient
+from serving.stages.funnel import Funnel
+from serving.start.warm_up import warm_up
 
 SERVICE, METHOD, HOST = "sluice.bench.Echo", "Say", "127.0.0.1"
 TURN, WARM_UP, SECONDS = 20, 20, 5.0
 
 
-def one_caller(target: str, times: int) -> dict[str, float]:
-    """Milliseconds of so many requests that follow one another by either caller, of which the light one's `adds_ms`
-    beyond their stages, and the medians of as many calls of either kind that do nothing. Raises SluiceError where a
-    call fails."""
+def funnel_of(folder: Path) -> Callable[[int], object]:
+    """The funnel of a bundle in this process, which is told a request's number."""
+    bundle = LoadedBundle.load(folder)
+    funnel, limit = Funnel(bundle), bundle.settings.serve.default_limit
+    warm_up(funnel, bundle)
+
+    def ask(number: int) -> object:
+        user, context = asked(number)
+        return funnel.rank(RankQuery(user, limit, context), Deadline(SECONDS))
+
+    return ask
+
+
+def one_caller(target: str, times: int, inside: Callable[[int], object]) -> dict[str, float]:
+    """Milliseconds of so many requests that follow one another by either caller, what they `add` to those `inside` and
+    `beyond` their stages, by the light one, and the medians of as many calls of either kind that do nothing. Raises
+    SluiceError where a call fails."""
     messages = [request(number, USERS, VALUES, False, 0).SerializeToString() for number in range(times)]
     answers = list[bytes]()
     with (RankingClient(target) as client, bare_server() as bare, light(target, RANKING_SERVICE, "Rank") as rank,
@@ -56,13 +75,15 @@ def one_caller(target: str, times: int) -> dict[str, float]:
         def by_client(number: int) -> object:
             return client.rank(f"u{number % USERS}", context={"context0": f"v{number % VALUES}"}, seconds=SECONDS)
 
-        ranked, asked, empty, said = in_turns((
-            lambda number: answers.append(answered(rank, messages[number % times])), by_client,
+        ranked, in_process, by_library, empty, said = in_turns((
+            lambda number: answers.append(answered(rank, messages[number % times])), inside, by_client,
             lambda _: answered(check, b""), lambda _: answered(echo, b"")), times)
-    adds = ranked - np.array([stages_ms(answer) for answer in answers[-times:]])
-    (p50, p99), client_p50 = np.percentile(ranked, (50, 99)), float(np.median(asked))
-    return {"p50_ms": float(p50), "p99_ms": float(p99), "adds_ms": float(np.median(adds)), "client_p50_ms": client_p50,
-            "empty_ms": float(np.median(empty)), "bare_empty_ms": float(np.median(said))}
+    beyond = ranked - np.array([stages_ms(answer) for answer in answers[-times:]])
+    medians = {"inside_ms": in_process, "beyond_ms": beyond, "client_p50_ms": by_library, "empty_ms": empty,
+               "bare_empty_ms": said}
+    found = {name: float(np.median(spent)) for name, spent in medians.items()}
+    p50, p99 = np.percentile(ranked, (50, 99)).tolist()
+    return {"p50_ms": p50, "p99_ms": p99, "adds_ms": p50 - found["inside_ms"], **found}
 
 
 def floor_p50(target: str, times: int) -> float:

@@ -8,11 +8,11 @@ open_loop.py). Capacity is what a closed loop of eight callers gets; goodput cou
 as a share of capacity. The generator's own share of the machine stands beside each figure, and the server's, its memory
 and its queue; beyond capacity, what answers, refusals and the generator take of the cores that they share, and how many
 of the answers are degraded, as `serve.overload` has it. One caller is a light one, and what gRPC adds is its time less
-what the same answer says of its stages; beside it stand the product's own client, and calls that do nothing
+that of the same query in process; beside it stand the product's own client, and calls that do nothing
 (benchmarks/serving/empty_calls.py), and bare servers that do the floor's work alone. Where HAProxy is installed the
 same is asked of a server with `--balancer`, one caller and beyond capacity, as a share of what callers get who come to
 its workers directly: each stretch lies between two measurements of the capacity that it is compared with. The last
-line's goodput is that of the most workers, as its capacity is, behind the balancer where there is one. h2load is
+line's goodput is that of the most workers, as its capacity is, without the balancer. h2load is
 asked besides, where it is installed (benchmarks/serving/witness.py). The funnel in process, and its floor, are those of
 `sluice bench funnel`; changes of bundles those of `sluice bench swaps`. With --json the last line is `load.{...}`.
 """
@@ -24,7 +24,7 @@ import json
 import re
 import statistics
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from benchmarks.serving.empty_calls import bare_server, floor_p50, one_caller
+from benchmarks.serving.empty_calls import bare_server, floor_p50, funnel_of, one_caller
 from benchmarks.serving.funnel import USERS, VALUES, beside_floor, world
 from benchmarks.serving.open_loop import LoadFigures, offered, request
 from benchmarks.serving.process_figures import cpu_seconds, resident_megabytes
@@ -46,8 +46,10 @@ from contracts.errors import ConfigError, SluiceError
 from models.networks import registry
 from serving.balancer.balancer import program
 from serving.bundle.loaded_bundle import LoadedBundle
+from serving.native.native_library import library
 from sluice.demo.server_process import ServerProcess
 
+Inside = Callable[[int], object]
 CALLERS, SHARES = 8, (0.25, 0.5, 0.75, 0.9)
 OVERLOAD = (1.25, 2.0, 2.8, 5.0)
 SHORT = 0.025  # seconds of a call's deadline under overload
@@ -134,11 +136,11 @@ def swaps_line(swaps: int, swap: dict[str, Any]) -> str:
             f"{swap['p99_ratio']:.2f} of steady")
 
 
-def served(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any]:
-    """All figures of a server with so many workers."""
+def served(folder: Path, log: Path, workers: int, seconds: float, times: int, funnel: Inside) -> dict[str, Any]:
+    """All figures of a server with so many workers; `funnel` is that of this process."""
     server = ServerProcess(folder, log, options=("--workers", str(workers)))
     try:
-        alone, (most, answer_ms) = one_caller(server.target, times), capacity(server, seconds)
+        alone, (most, answer_ms) = one_caller(server.target, times, funnel), capacity(server, seconds)
         along = {str(share): stretch(server, share * most, seconds, 1.0) for share in SHARES}
         beyond = beyond_capacity(server, seconds)
         steady = stretch(server, STEADY_RATE, seconds, 1.0)
@@ -153,10 +155,12 @@ def served(folder: Path, log: Path, workers: int, seconds: float, times: int) ->
             "cores_beyond": {share: where_cores_go(one) for share, one in beyond.items()},
             "at_300": steady, "along": along,
             "beyond": beyond, "witness": None if seen is None else seen.model_dump(), **in_time(beyond),
-            "balanced": balanced(folder, log, workers, seconds, times), "megabytes": memory}
+            "balanced": balanced(folder, log, workers, seconds, times, funnel), "megabytes": memory}
 
 
-def balanced(folder: Path, log: Path, workers: int, seconds: float, times: int) -> dict[str, Any] | None:
+def balanced(
+    folder: Path, log: Path, workers: int, seconds: float, times: int, funnel: Inside,
+) -> dict[str, Any] | None:
     """One caller, 300 a second, and beyond the capacity that its workers have without it, of a server with a balancer;
     None without HAProxy."""
     try:
@@ -165,7 +169,7 @@ def balanced(folder: Path, log: Path, workers: int, seconds: float, times: int) 
         return None
     server = ServerProcess(folder, log, options=("--workers", str(workers), "--balancer"))
     try:
-        alone = one_caller(server.target, times)
+        alone = one_caller(server.target, times, funnel)
         beyond = beyond_capacity(server, seconds, workers_address(log.read_text()))
         steady = stretch(server, STEADY_RATE, seconds, 1.0)
     finally:
@@ -198,7 +202,8 @@ def row(label: str, figures: dict[str, Any]) -> str:
 def show(found: dict[str, Any]) -> None:
     alone = found["one_caller"]
     print(f"{found['workers']} worker(s): one caller p50 {alone['p50_ms']:.2f} p99 {alone['p99_ms']:.2f} ms, of which "
-          f"{alone['adds_ms']:.2f} beyond its stages (by the product's client p50 {alone['client_p50_ms']:.2f}); an "
+          f"{alone['adds_ms']:.2f} more than in process, {alone['beyond_ms']:.2f} beyond its stages (by the product's "
+          f"client p50 {alone['client_p50_ms']:.2f}); an "
           f"empty call {alone['empty_ms']:.2f}, of a bare server {alone['bare_empty_ms']:.2f}; capacity "
           f"{found['capacity_per_second']:.0f}/s, {found['answer_core_ms']:.2f} ms of a core each; "
           f"{found['megabytes']} MB resident")
@@ -247,9 +252,10 @@ def main(argv: Sequence[str] | None = None) -> None:
               f"{inside['floor_ms']:.2f}; ratios in rounds {inside['spread']}", flush=True)
         folder = publish(made, Path(place), VALUES)
         del made
+        funnel = funnel_of(folder)
         found = []
         for workers in chosen.workers:
-            found.append(served(folder, Path(place) / "server.log", workers, chosen.seconds, chosen.requests))
+            found.append(served(folder, Path(place) / "server.log", workers, chosen.seconds, chosen.requests, funnel))
             show(found[-1])
         swap = swapped(folder, chosen.swaps, SWAP_SHARE * found[-1]["capacity_per_second"], chosen.workers[-1])
     print(swaps_line(chosen.swaps, swap))
@@ -263,22 +269,22 @@ def main(argv: Sequence[str] | None = None) -> None:
 def summary(inside: dict[str, Any], found: list[dict[str, Any]], swap: dict[str, Any]) -> dict[str, Any]:
     """One caller of the first run; capacity and its floor, 300 a second and overload of the last, whose number of
     workers is what as many cores are served by. Goodput, and the share of it that is degraded, of every number of
-    workers, with and without a balancer."""
+    workers, with and without a balancer; that of the last run is without one, as a server is unless told otherwise."""
     first, last = found[0], found[-1]
-    alone, served_by = first["one_caller"], last["balanced"] or last
+    alone = first["one_caller"]
     beyond = {f"{one['workers']}{' balanced' if kind is not one else ''}": {
         share: {"goodput": kind["goodput"][share], "degraded": kind["degraded"][share]} for share in kind["goodput"]}
         for one in found for kind in (one, one["balanced"]) if kind is not None}
     return {
         "funnel_over_floor": inside["funnel_over_floor"], "explained_over_floor": inside["explained_over_floor"],
-        "grpc_adds_ms": alone["adds_ms"], "grpc_adds_by_client_ms": alone["client_p50_ms"] - inside["funnel_ms"],
+        "grpc_adds_ms": alone["adds_ms"], "grpc_beyond_stages_ms": alone["beyond_ms"],
+        "grpc_adds_by_client_ms": alone["client_p50_ms"] - inside["funnel_ms"],
         "empty_call_ms": alone["empty_ms"], "bare_empty_call_ms": alone["bare_empty_ms"],
         "one_caller": {"p50_ms": alone["p50_ms"], "p99_ms": alone["p99_ms"]},
         "capacity_per_second": last["capacity_per_second"], "p99_at_300_ms": last["at_300"]["p99_ms"],
         "failed_at_300": last["at_300"]["requests"] - last["at_300"]["codes"].get("OK", 0),
-        "goodput_at_2_8x": served_by["goodput"]["2.8"], "goodput_at_5x": served_by["goodput"]["5.0"],
-        "balancer": last["balanced"] is not None,
-        "goodput_without_balancer": {"at_2_8x": last["goodput"]["2.8"], "at_5x": last["goodput"]["5.0"]},
+        "goodput_at_2_8x": last["goodput"]["2.8"], "goodput_at_5x": last["goodput"]["5.0"],
+        "server": "native" if library() else "grpc.aio",
         "cores_at_2_8x": last["cores_beyond"]["2.8"], "cores_at_5x": last["cores_beyond"]["5.0"], "swap": swap,
         "goodput": beyond,
         "floor": {"capacity_per_second": last["floor"]["capacity_per_second"], "p50_ms": first["floor"]["p50_ms"]},

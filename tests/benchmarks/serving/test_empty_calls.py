@@ -14,6 +14,7 @@ from benchmarks.serving.empty_calls import (
     WARM_UP,
     answered,
     bare_server,
+    funnel_of,
     in_turns,
     light,
     stages_ms,
@@ -25,7 +26,7 @@ from contracts.errors import SluiceError
 from serving.access.role import RANKING_SERVICE
 from serving.proto import sluice_pb2 as pb
 from serving.request.deadline import Deadline
-from serving.request.query import RankQuery
+from serving.request.query import RankAnswer, RankQuery
 from serving.stages.funnel import Funnel
 
 
@@ -70,3 +71,11 @@ def test_a_bare_server_gives_the_slates_that_ours_gives(tmp_path: Path) -> None:
     wanted = Funnel(made).rank(RankQuery("u7", 10, {"context0": "v7"}), Deadline(None)).items
     assert [one.item_id for one in answer.items] == [one.item for one in wanted]
     assert [one.score for one in answer.items] == pytest.approx([one.score for one in wanted], rel=1e-4)
+
+
+def test_the_funnel_of_a_folder_answers_as_the_wire_would(tmp_path: Path) -> None:
+    folder = publish(world(2000, "dnn"), tmp_path, VALUES)
+    answer = funnel_of(folder)(3)
+    assert isinstance(answer, RankAnswer)
+    assert answer.items
+    assert not answer.degraded

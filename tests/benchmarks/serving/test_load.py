@@ -9,6 +9,7 @@ import pytest
 from benchmarks.serving import load
 from benchmarks.serving.load import main
 from contracts.errors import SluiceError
+from serving.native.native_library import library
 from tests.benchmarks.printed_figures import all_finite, last_line, refuses
 
 
@@ -28,13 +29,12 @@ def test_the_last_line_holds_what_a_reader_looks_for(
         "funnel_over_floor", "explained_over_floor", "grpc_adds_ms", "one_caller", "capacity_per_second",
         "p99_at_300_ms", "failed_at_300", "goodput_at_2_8x", "goodput_at_5x", "swap",
         "empty_call_ms", "bare_empty_call_ms", "cores_at_2_8x", "cores_at_5x", "goodput", "grpc_adds_by_client_ms",
-        "floor", "balancer", "goodput_without_balancer"}
+        "floor", "server", "grpc_beyond_stages_ms"}
     assert 0 < found["grpc_adds_ms"] < found["one_caller"]["p50_ms"]
     assert found["floor"]["capacity_per_second"] > 0 < found["floor"]["p50_ms"]
     assert all(shares.keys() == {str(share) for share in load.OVERLOAD} for shares in found["goodput"].values())
-    assert found["goodput"]["1"]["5.0"]["goodput"] == found["goodput_without_balancer"]["at_5x"]
-    kind = "1 balanced" if found["balancer"] else "1"
-    assert found["goodput"][kind]["5.0"]["goodput"] == found["goodput_at_5x"]
+    assert found["goodput"]["1"]["5.0"]["goodput"] == found["goodput_at_5x"]
+    assert found["server"] == ("native" if library() else "grpc.aio")
     assert found["bare_empty_call_ms"] > 0
     assert found["empty_call_ms"] > 0
     assert all(cores["generator"] > 0 for cores in (found["cores_at_2_8x"], found["cores_at_5x"]))
