@@ -1,15 +1,16 @@
 // Who is refused before the interpreter hears of it, as serving/balancer/configuration.py has it for several workers:
 //
 //   ahead      calls under way x the seconds that lie between two answers while there is something to do, in the mean
-//   refused    who would wait longer than half of its time, or than `longest`; not while its tenant has fewer of the
-//              calls under way than tenants that have called lately would have evenly, unless it would wait twice as
-//              long
+//   refused    who would wait longer than half of its time, or than `longest` once there has been as much to wait for
+//              through STANDING: a burst passes. Not while its tenant has fewer of the calls under way than tenants
+//              that have called lately would have evenly, unless it would wait twice as long
 //
 // A call is under way from when its request is here until its answer is given to gRPC, which its caller need not take.
 
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -29,9 +30,11 @@ class RankingGate {
 
   bool refuses(const std::string& tenant, double remaining, double now) {
     forget(now);
-    double ahead = pace_ * under_way_, time = std::min(remaining, otherwise_);
-    if (2 * ahead <= time && ahead <= longest_) return false;
+    double ahead = pace_ * under_way_, time = std::isinf(remaining) ? otherwise_ : remaining;
+    bool stands = ahead > longest_ && now - short_ >= STANDING;
+    if (ahead <= longest_) short_ = now;
     if (ahead > time || ahead > 2 * longest_) return true;
+    if (2 * ahead <= time && !stands) return false;
     auto found = tenants_.find(tenant);
     int64_t own = found == tenants_.end() ? 0 : found->second.under_way;
     return own * std::max<int64_t>(lately_, 1) >= under_way_;
@@ -48,8 +51,8 @@ class RankingGate {
   void end(const std::string& tenant, bool known, bool answered, double now) {
     --under_way_;
     if (answered) {
-      double took = std::min(now - since_, longest_);
-      pace_ = answered_ ? pace_ + SMOOTHING * (took - pace_) : took;
+      double took = now - since_;  // one that stalls says little of the others: it counts as twice the pace
+      pace_ += SMOOTHING * ((pace_ > 0 ? std::min(took, 2 * pace_) : took) - pace_);
       answered_ = true;
       since_ = now;
     }
@@ -60,7 +63,7 @@ class RankingGate {
   }
 
  private:
-  static constexpr double LATELY = 10, SMOOTHING = 0.05;  // seconds; of the pace
+  static constexpr double LATELY = 10, STANDING = 0.5, SMOOTHING = 0.05;  // seconds, seconds, of the pace
 
   struct Tenant {
     int64_t under_way = 0;
@@ -95,6 +98,7 @@ class RankingGate {
   const double longest_, otherwise_;
   const bool known_alone_;
   double pace_ = 0, looked_ = 0, since_ = 0;
+  double short_ = 0;  // when there was less to wait for than `longest`
   bool answered_ = false;
   int64_t under_way_ = 0, lately_ = 0;
   std::unordered_map<std::string, Tenant> tenants_;

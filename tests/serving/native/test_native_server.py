@@ -167,9 +167,9 @@ def test_as_many_calls_as_may_be_are_open_and_the_next_is_refused_unheard() -> N
 class Gated:
     """A server before which calls make others wait for `pace` seconds each; `refused` of them, by method."""
 
-    def __init__(self, pace: float, known_alone: bool = False, service: str = SERVICE) -> None:
+    def __init__(self, pace: float, known_alone: bool = False, service: str = SERVICE, otherwise: float = 1.0) -> None:
         self.refused = Counter[str]()
-        self.gate = RankingGate(service, GATED, "tenant", 0.2, 1.0, known_alone, lambda: pace, self._told)
+        self.gate = RankingGate(service, GATED, "tenant", 0.2, otherwise, known_alone, lambda: pace, self._told)
 
     def made(self) -> NativeServer:
         return NativeServer(gate=self.gate)
@@ -200,12 +200,30 @@ def test_who_would_wait_longer_than_half_of_its_time_is_refused_and_counted() ->
         until(lambda: gated.refused == {"Say": 3})
 
 
-def test_nobody_waits_longer_than_the_longest() -> None:
-    """Five under way, 50 ms each: 250 ms, and 200 is as long as any may wait, however much time it has."""
+def test_a_call_without_a_deadline_has_the_time_that_such_have() -> None:
+    """Three under way, 20 ms each: 60 ms, more than half of the 100 that one without has."""
+    gated = Gated(0.02, otherwise=0.1)
+    with running(gated.made) as server, grpc.insecure_channel(server.target) as channel:
+        hold(server, channel, 3)
+        assert code_of(lambda: method(channel, "Say")(b"")) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert method(channel, "Say")(b"x", timeout=5) == b"x"
+
+
+def test_a_burst_passes_and_a_queue_that_stands_does_not() -> None:
+    """Five under way, 50 ms each: 250 ms, and 200 is as long as any may wait for more than half a second."""
     gated = Gated(0.05)
     with running(gated.made) as server, grpc.insecure_channel(server.target) as channel:
         hold(server, channel, 5)
-        assert code_of(lambda: method(channel, "Say")(b"", timeout=20)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert code_for(channel, "Refuse", "") is grpc.StatusCode.FAILED_PRECONDITION
+        time.sleep(0.6)
+        assert code_for(channel, "Refuse", "") is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_not_even_a_burst_waits_for_twice_as_long() -> None:
+    gated = Gated(0.05)
+    with running(gated.made) as server, grpc.insecure_channel(server.target) as channel:
+        hold(server, channel, 9)
+        assert code_for(channel, "Refuse", "") is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def code_for(channel: grpc.Channel, name: str, tenant: str) -> grpc.StatusCode:
@@ -219,6 +237,7 @@ def test_a_tenant_below_its_share_waits_where_others_are_refused() -> None:
     with running(gated.made) as server, grpc.insecure_channel(server.target) as channel:
         assert code_for(channel, "Refuse", "few") is let_in
         hold(server, channel, 5, "many")
+        time.sleep(0.6)
         assert code_for(channel, "Refuse", "many") is refused
         assert code_for(channel, "Refuse", "few") is let_in
         hold(server, channel, 4, "few")
@@ -235,6 +254,7 @@ def test_invented_tokens_make_no_share_smaller_where_tenants_are_those_that_are_
         assert code_for(channel, "Refuse", "one") is grpc.StatusCode.FAILED_PRECONDITION
         hold(server, channel, 1, "one")
         hold(server, channel, 4, "many")
+        time.sleep(0.6)
         for number in range(10):
             assert code_for(channel, "Unknown", f"invented {number}") is grpc.StatusCode.UNAUTHENTICATED
         assert code_for(channel, "Refuse", "one") is code
@@ -251,7 +271,25 @@ def test_what_answers_take_is_learned_from_them() -> None:
     """A guess that would let nobody wait is forgotten once answers have shown better."""
     gated = Gated(10.0)
     with running(gated.made) as server, grpc.insecure_channel(server.target) as channel:
-        for _ in range(200):
+        for _ in range(300):
             assert method(channel, "Say")(b"x", timeout=5) == b"x"
         hold(server, channel, 3)
         assert method(channel, "Say")(b"x", timeout=5) == b"x"
+
+
+def test_one_answer_that_stalls_refuses_nobody() -> None:
+    """Half a second for one: as a pace it would let a second call wait in vain."""
+    gated = Gated(0.001)
+    with running(gated.made) as server, grpc.insecure_channel(server.target) as channel:
+        hold(server, channel, 1)
+        time.sleep(0.5)
+        server.release()
+        assert server.kept[0].result() == b""
+        server.of_loop(hold_on(server))
+        hold(server, channel, 5)
+        assert method(channel, "Say")(b"x", timeout=1) == b"x"
+
+
+async def hold_on(server: Running) -> None:
+    """Calls that hold do so again."""
+    server.echo.held.clear()
