@@ -13,7 +13,6 @@ import grpc
 
 Metadata = tuple[tuple[str, str | bytes], ...]
 BINARY, SIZE = "-bin", struct.Struct("=I")
-CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class NativeCall(grpc.aio.ServicerContext):
@@ -61,9 +60,11 @@ class NativeCall(grpc.aio.ServicerContext):
     def ended(self, cancelled: bool) -> None:
         """Nothing of it is under way any more."""
         self._gone = self._gone or cancelled
-        for work in self._callbacks:
-            work(self)
-        self._ended = True
+        try:
+            for work in self._callbacks:
+                work(self)
+        finally:
+            self._ended = True
 
     # What a handler asks for.
 
