@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -33,8 +34,15 @@ def until(condition: Callable[[], object], seconds: float = 90.0) -> None:
 
 def forker() -> int:
     """The last process of this one that forks."""
-    return max(pid for pid in family(os.getpid()) if b"worker_forks" in Path(f"/proc/{pid}/cmdline").read_bytes()
-               and os.getpid() == int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]))
+    return max(filter(forks_for_us, family(os.getpid())))
+
+
+def forks_for_us(pid: int) -> bool:
+    """Not where it has ended since it was listed."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        return parent == os.getpid() and b"worker_forks" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
 
 
 @pytest.fixture(scope="module")
