@@ -24,20 +24,20 @@ def compiler() -> str | None:
 
 
 def compiled(
-    name: str, with_: str, sources: Sequence[Path], flags: Sequence[str], headers: Sequence[Path] = (),
+    name: str, program: str, sources: Sequence[Path], flags: Sequence[str], headers: Sequence[Path] = (),
     libraries: Sequence[str] = (),
 ) -> Path:
     """The library. Raises OSError and subprocess.SubprocessError where it cannot be made."""
     processor = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
     model = next((line for line in processor.splitlines() if line.startswith("flags")), platform.processor())
     texts = (source.read_text(encoding="utf-8") for source in (*sources, *headers))
-    parts = (*texts, with_, *flags, *libraries, platform.machine(), model)
+    parts = (*texts, program, *flags, *libraries, platform.machine(), model)
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
     path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice" / f"{name}-{digest}.so"
     with _COMPILING:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             with aside(path) as draft:
-                subprocess.run([with_, *flags, *map(str, sources), "-o", str(draft), *libraries], check=True,
+                subprocess.run([program, *flags, *map(str, sources), "-o", str(draft), *libraries], check=True,
                                capture_output=True, timeout=LONGEST)
     return path

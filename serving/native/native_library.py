@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import logging
 import os
 import subprocess
 from pathlib import Path
@@ -13,6 +14,8 @@ from models.compiled.compiled_library import compiled, compiler
 
 SOURCE = Path(__file__).with_name("native_server.cpp")
 HEADERS = sorted(SOURCE.parent.glob("*.h"))
+MISSING, MOST_SAID = b"No such file or directory", 500  # what a compiler says where gRPC is not installed; characters
+log = logging.getLogger("sluice.serving")
 FLAGS = ("-O2", "-shared", "-fPIC", "-std=c++17")
 LIBRARIES = ("-lgrpc++_unsecure", "-lgrpc_unsecure", "-lgpr", "-lpthread")
 
@@ -61,8 +64,13 @@ def path() -> Path | None:
         return None
     try:
         return compiled("grpc", found, [SOURCE], FLAGS, HEADERS, LIBRARIES)
-    except (OSError, subprocess.SubprocessError):
-        return None
+    except subprocess.CalledProcessError as error:
+        if MISSING not in error.stderr:
+            log.warning("gRPC's C++ library is there and is left out, since it cannot be compiled with: %s",
+                        error.stderr.decode(errors="replace").strip()[:MOST_SAID])
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("gRPC's C++ library is left out: %s", error)
+    return None
 
 
 @functools.cache

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import grpc
 import torch
 import uvloop
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
@@ -41,7 +40,7 @@ from serving.item_counters.counter_state import NO_COUNTERS, CounterState
 from serving.metrics.request_observer import RequestObserver, Watched, observer_of_process, watch
 from serving.native import native_library
 from serving.native.grpc_server import grpc_server
-from serving.native.native_server import RankingGate
+from serving.native.native_server import NativeServer, RankingGate
 from serving.request import message_bounds
 from serving.request.by_name import ByName
 from serving.request.timed_read import TimedServer
@@ -232,9 +231,10 @@ class Server:
         return bound
 
     def _bind(self, where: str) -> int:
-        if self._credentials is not None and isinstance(self._server, grpc.aio.Server):
-            return self._server.add_secure_port(where, self._credentials)
-        return self._server.add_insecure_port(where)
+        if self._credentials is None:
+            return self._server.add_insecure_port(where)
+        assert not isinstance(self._server, NativeServer)  # which does no TLS: `needs_newer`
+        return self._server.add_secure_port(where, self._credentials)
 
     async def _stop(self) -> None:
         end = time.monotonic() + KEEP_SECONDS

@@ -40,6 +40,26 @@ def test_where_grpcs_headers_are_there_is_one() -> None:
     assert native_library.library() is not None
 
 
+def test_that_it_cannot_be_compiled_with_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where it is there: else nothing is amiss."""
+    broken = tmp_path / "native_server.cpp"
+    broken.write_text("no C++")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(native_library, "SOURCE", broken)
+    if compiler() is None:
+        pytest.skip("no C++ compiler on this machine")
+    assert native_library.library() is None
+    assert "cannot be compiled with" in caplog.text
+    caplog.clear()
+    broken.write_text('#include "grpcpp/of_no_machine.h"')
+    native_library.path.cache_clear()
+    native_library.library.cache_clear()
+    assert native_library.library() is None
+    assert caplog.text == ""
+
+
 def test_it_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_NATIVE", "0")
     assert native_library.library() is None

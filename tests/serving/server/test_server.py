@@ -22,6 +22,7 @@ from contracts.bundle.bundle import read_manifest
 from contracts.errors import SluiceError
 from serving.access.doors import Doors
 from serving.access.tls import TlsFiles
+from serving.native.native_library import library
 from serving.proto import sluice_pb2 as pb
 from serving.proto import sluice_pb2_grpc
 from serving.replay import response_history
@@ -341,6 +342,11 @@ def test_callers_who_cancel_leave_the_others_served(patient, patient_client, loa
             assert answer.items
             assert not answer.degraded
         assert int(health_of(channel)[1]["sluice-waiting"]) == 0
+
+
+def test_a_server_on_loopback_is_the_native_one_where_there_is_one(server):
+    mapped = Path(f"/proc/{server.process.pid}/maps").read_text()
+    assert ("libgrpc++" in mapped) == (library() is not None)
 
 
 @pytest.mark.parametrize(("wanted", "settings", "newer"), [
