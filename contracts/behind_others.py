@@ -3,6 +3,11 @@
 It has a share of the cores, at nice 10; a request that wakes up may wait 3 to 9 ms for its core then. A process that
 says so (`leave_cores`), and may, takes for a while what others leave idle and nothing else (Linux's SCHED_IDLE), where
 a request has its core at once. Who serves without a pause would starve it for good: hence for a while.
+
+Long work gives way besides (`give_way`). Where the cores are busy, with whatever class, Linux no longer looks for a
+free one when it wakes a thread (SIS_UTIL, which counts idle work as well), so that a request waits behind another one
+while the core beside does nothing but idle work; and what that touches takes the place of what requests need in the
+caches.
 """
 
 from __future__ import annotations
@@ -18,9 +23,12 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 LOADING_PRIORITY = 10  # Linux's nice value, while others serve
+RESTS = 3.0  # times as long as a piece of work has taken
+SHORTEST_PIECE, LONGEST_PIECE = 0.001, 0.05  # seconds of a core
 
 Made = TypeVar("Made")
 _idle_until = -math.inf  # by the monotonic clock
+_own = threading.local()  # `worked`: this thread's processor time when it last gave way; `until` when it does so
 
 
 def leave_cores(seconds: float) -> None:
@@ -42,6 +50,7 @@ def behind_others(work: Callable[[], Made]) -> Made:
     meanwhile; this one's own requests are not its."""
     with ThreadPoolExecutor(1, thread_name_prefix="loading", initializer=step_back) as thread:
         left = _idle_until - time.monotonic()
+        thread.submit(_give_way_until, _idle_until)
         if left <= 0 or not _comes_back():
             return thread.submit(work).result()
         thread.submit(_idle).result()
@@ -56,7 +65,8 @@ def behind_others(work: Callable[[], Made]) -> Made:
 @contextmanager
 def what_others_leave(seconds: float) -> Iterator[None]:
     """This thread takes nothing else, for so long at most, where it may come back from that and there is a thread to
-    be had that sees to it."""
+    be had that sees to it; in any case it gives way."""
+    _give_way_until(time.monotonic() + seconds)
     over = threading.Timer(seconds, _share)
     over.daemon = True
     with suppress(OSError, RuntimeError):
@@ -66,8 +76,25 @@ def what_others_leave(seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
+        _give_way_until(-math.inf)
         over.cancel()
         _share()
+
+
+def give_way() -> None:
+    """Between two pieces of long work, which rests where it is to take what others leave: it has a core for a quarter
+    of the time."""
+    spent = time.thread_time()
+    worked = spent - getattr(_own, "worked", 0.0)
+    if worked < SHORTEST_PIECE:
+        return
+    _own.worked = spent
+    if time.monotonic() < getattr(_own, "until", -math.inf):
+        time.sleep(RESTS * min(worked, LONGEST_PIECE))
+
+
+def _give_way_until(moment: float) -> None:
+    _own.until = moment
 
 
 def _idle() -> None:

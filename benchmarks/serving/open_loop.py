@@ -2,10 +2,13 @@
 
     python -m benchmarks.serving.open_loop TARGET --rate 200 --seconds 10 --deadline 0.025
     python -m benchmarks.serving.open_loop TARGET --callers 8 --seconds 10
+    python -m benchmarks.serving.open_loop TARGET --rate 50 --seconds 600 --names FILE --new 0.5 --record FILE
 
 Timed from when a request was due, so that a server that stalls is seen to stall; with --callers each connection asks
-again as soon as it is answered. A process of its own, which takes little of the machine that the server needs
-(benchmarks/wire/wire_caller.py); the last line is one JSON object.
+again as soon as it is answered. With --new so large a share of the calls come each on a connection of its own; SIGTERM
+ends the stretch, and --record keeps every call (.npz: due, done by the monotonic clock, code). A process of its own,
+which takes little of the machine that the server needs (benchmarks/wire/wire_caller.py); the last line is one JSON
+object.
 """
 
 from __future__ import annotations
@@ -13,12 +16,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -30,6 +35,7 @@ from serving.request.wire_values import to_value
 
 CONNECTIONS, WARM_UP, VARIED = 8, 20, 4096
 LINGER = 2.0  # seconds for the last answers
+LOST = "LOST"  # the status of a call without any
 EDGES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200)  # milliseconds
 
 
@@ -79,21 +85,24 @@ async def offer(chosen: argparse.Namespace) -> LoadFigures:
     calls, begun = list[Call](), time.process_time()
     if chosen.callers:
         await again_at_once(callers, chosen, calls)
+        seconds = chosen.seconds
     else:
-        await by_the_clock(callers, chosen, calls)
+        seconds = await by_the_clock(callers, chosen, calls)
     for caller in callers:
         caller.close()
-    cores = (time.process_time() - begun) / chosen.seconds
-    rate = chosen.rate or len(calls) / chosen.seconds
-    return figures(calls, rate, chosen.seconds).model_copy(update={"generator_cores": cores})
+    if chosen.record is not None:
+        np.savez(chosen.record, due=[call.due for call in calls],
+                 done=[call.done or call.due + chosen.deadline for call in calls],
+                 code=[call.code or LOST for call in calls])
+    cores = (time.process_time() - begun) / seconds
+    rate = chosen.rate or len(calls) / seconds
+    return figures(calls, rate, seconds).model_copy(update={"generator_cores": cores})
 
 
 async def connected(chosen: argparse.Namespace) -> list[WireCaller]:
     """Each has been answered a few times."""
-    host, _, port = chosen.target.rpartition(":")
-    target = Target(host, int(port), f"/{RANKING_SERVICE}/Rank")
-    callers = [WireCaller(target) for _ in range(chosen.callers or chosen.connections)]
-    message = request(0, chosen.users, chosen.values, False, 0).SerializeToString()
+    callers = [WireCaller(_target(chosen)) for _ in range(chosen.callers or chosen.connections)]
+    message = messages(chosen)[0]
     for number in range(max(WARM_UP, len(callers))):
         code, _ = await callers[number % len(callers)].ask(message, 5.0)
         if code != "OK":
@@ -101,21 +110,38 @@ async def connected(chosen: argparse.Namespace) -> list[WireCaller]:
     return callers
 
 
-async def by_the_clock(callers: Sequence[WireCaller], chosen: argparse.Namespace, calls: list[Call]) -> None:
-    """Poisson arrivals; those that are due together go out together."""
+def _target(chosen: argparse.Namespace) -> Target:
+    host, _, port = chosen.target.rpartition(":")
+    return Target(host, int(port), f"/{RANKING_SERVICE}/Rank")
+
+
+async def by_the_clock(callers: Sequence[WireCaller], chosen: argparse.Namespace, calls: list[Call]) -> float:
+    """Poisson arrivals; those that are due together go out together. Seconds until it was over, or told to end."""
     draw, loop, ready = np.random.default_rng(chosen.seed), asyncio.get_running_loop(), messages(chosen)
-    due = loop.time() + 0.1
+    told, target = asyncio.Event(), _target(chosen)
+    loop.add_signal_handler(signal.SIGTERM, told.set)
+    begin = due = loop.time() + 0.1
     end = due + chosen.seconds
-    while due < end:
+    while due < end and not told.is_set():
         if (wait := due - loop.time()) > 0:
             await asyncio.sleep(wait)
         else:
             await asyncio.sleep(0)  # answers come in between
-        _ask(callers[len(calls) % len(callers)], ready[int(draw.integers(0, len(ready)))], due, chosen.deadline, calls)
+        caller, then = callers[len(calls) % len(callers)], _nothing
+        if chosen.new and draw.random() < chosen.new:
+            caller = WireCaller(target)
+            then = caller.close
+        _ask(caller, ready[int(draw.integers(0, len(ready)))], due, chosen.deadline, calls, then)
         due += float(draw.exponential(1.0 / chosen.rate))
+    seconds = min(loop.time(), end) - begin
     last = loop.time() + chosen.deadline + LINGER
     while any(not call.code for call in calls) and loop.time() < last:
         await asyncio.sleep(0.01)
+    return seconds
+
+
+def _nothing() -> None:
+    pass
 
 
 async def again_at_once(callers: Sequence[WireCaller], chosen: argparse.Namespace, calls: list[Call]) -> None:
@@ -137,13 +163,16 @@ async def again_at_once(callers: Sequence[WireCaller], chosen: argparse.Namespac
 def messages(chosen: argparse.Namespace) -> list[bytes]:
     """Of varied users, ready to be sent."""
     draw = np.random.default_rng(chosen.seed + 1)
+    if chosen.names is not None:
+        names = chosen.names.read_text(encoding="utf-8").splitlines()
+        return [pb.RankRequest(user_id=str(name)).SerializeToString() for name in draw.permutation(names)[:VARIED]]
     return [request(int(number), chosen.users, chosen.values, chosen.reasons, chosen.candidates).SerializeToString()
             for number in draw.integers(0, 10**9, VARIED)]
 
 
 def _ask(
     caller: WireCaller, message: bytes, due: float, deadline: float, calls: list[Call],
-    then: Callable[[], None] = lambda: None,
+    then: Callable[[], None] = _nothing,
 ) -> None:
     clock = asyncio.get_running_loop().time
     call = Call(due, sent=clock())
@@ -165,7 +194,7 @@ def figures(calls: Sequence[Call], rate: float, seconds: float) -> LoadFigures:
     late = np.array([call.sent - call.due for call in calls if call.sent] or [0.0]) * 1000
     return LoadFigures(
         rate=rate, requests=len(calls), answered=len(answered) / seconds,
-        degraded=sum(call.degraded for call in answered), codes=dict(Counter(call.code or "LOST" for call in calls)),
+        degraded=sum(call.degraded for call in answered), codes=dict(Counter(call.code or LOST for call in calls)),
         p50_ms=float(p50), p95_ms=float(p95), p99_ms=float(p99), max_ms=float(spent.max()),
         histogram=histogram(spent),
         sent_late_ms=float(np.percentile(late, 99)),
@@ -200,6 +229,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--users", type=int, default=2000)
     parser.add_argument("--values", type=int, default=1000)
     parser.add_argument("--candidates", type=int, default=0)
+    parser.add_argument("--names", type=Path, help="of users, one a line, who are asked for without a context")
+    parser.add_argument("--new", type=float, default=0.0, help="share of calls that have a connection of their own")
+    parser.add_argument("--record", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--reasons", action="store_true")
     chosen = parser.parse_args(argv)

@@ -3,8 +3,8 @@
     sluice bench swaps BUNDLE [--swaps 20] [--rate 50] [--workers 1] [--steady-seconds 2] [--json]
 
 A real `sluice serve models:/NAME@champion`, a registry with two versions of the bundle, Poisson arrivals of varied
-users, half on kept and half on new channels, timed from when they were due. A swap lasts from the moment the alias
-moves until the old process is gone.
+users, half on kept and half on new connections, timed from when they were due, by callers in a process of their own
+(benchmarks/serving/open_loop.py). A swap lasts from the moment the alias moves until the old process is gone.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -27,10 +29,11 @@ from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.bundle.feature_store import FeatureStore
-from sluice.airflow_demo.steady_load import Outcome, SteadyLoad
 from sluice.demo.server_process import ServerProcess
 
 GONE = "is left by its callers and gone"
+KEPT, NEW, DEADLINE_SECONDS = 4, 0.5, 20.0  # connections; share of calls on others; of a call
+AS_LONG = 86_400.0  # seconds, as it takes
 WARM_SECONDS, LONGEST_SECONDS = 5.0, 300.0  # before the first change; of one
 
 
@@ -47,8 +50,34 @@ def versions(source: Path, folder: Path, registry: BundleRegistry) -> list[Regis
     return found
 
 
-def percentiles(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    spent = np.array([outcome.seconds for outcome in outcomes]) * 1000
+class CallersBeside:
+    """Calls of users at a rate, until the end of the `with`; then `due` and `seconds` [N] by the monotonic clock, and
+    their `codes`."""
+
+    def __init__(self, target: str, names: Sequence[str], rate: float, folder: Path) -> None:
+        (folder / "names").write_text("\n".join(names), encoding="utf-8")
+        self._record = folder / "calls.npz"
+        self._command = [sys.executable, "-m", "benchmarks.serving.open_loop", target, f"--rate={rate}",
+                         f"--seconds={AS_LONG}", f"--deadline={DEADLINE_SECONDS}", f"--names={folder / 'names'}",
+                         f"--connections={KEPT}", f"--new={NEW}", f"--record={self._record}"]
+        self.due, self.seconds, self.codes = np.zeros(0), np.zeros(0), list[str]()
+
+    def __enter__(self) -> CallersBeside:
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Raises SluiceError where they have not asked until now."""
+        self._process.terminate()
+        if code := self._process.wait():
+            raise SluiceError(f"the callers beside ended with {code}; see above")
+        with np.load(self._record) as found:
+            self.due, self.seconds = found["due"], found["done"] - found["due"]
+            self.codes = found["code"].tolist()
+
+
+def percentiles(seconds: np.ndarray) -> dict[str, float]:
+    spent = seconds * 1000
     p50, p95, p99 = np.percentile(spent, (50, 95, 99))
     return {"requests": len(spent), "p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(spent.max())}
 
@@ -72,7 +101,7 @@ def measure(
         server = ServerProcess(f"models:/{both[0].name}@{CHAMPION}", log, options=options)
         try:
             memory.append(resident_megabytes(server.process.pid))
-            with SteadyLoad(server.target, names, rate) as load:
+            with CallersBeside(server.target, names, rate, folder) as load:
                 time.sleep(warm)
                 begin = time.monotonic()
                 for number in range(swaps):
@@ -85,16 +114,14 @@ def measure(
             memory.append(resident_megabytes(server.process.pid))
         finally:
             server.stop()
-    counted = [outcome for outcome in load.outcomes if outcome.due >= begin]
-    during = [one for one in counted if any(start <= one.due <= end for start, end in spans)]
-    inside = set(map(id, during))
-    steady = [one for one in counted if id(one) not in inside]
+    inside = np.any([(load.due >= start) & (load.due <= end) for start, end in spans], axis=0)
+    steady = (load.due >= begin) & ~inside
+    during, between = percentiles(load.seconds[inside]), percentiles(load.seconds[steady])
     return {
-        "date": datetime.now(UTC).date().isoformat(), "swaps": swaps, "rate": rate, "failed": len(load.failed),
-        "codes": dict(Counter(outcome.code for outcome in load.outcomes)),
+        "date": datetime.now(UTC).date().isoformat(), "swaps": swaps, "rate": rate,
+        "failed": sum(code != "OK" for code in load.codes), "codes": dict(Counter(load.codes)),
         "seconds_per_swap": float(np.mean([end - start for start, end in spans])),
-        "during": percentiles(during), "steady": percentiles(steady),
-        "p99_ratio": percentiles(during)["p99"] / percentiles(steady)["p99"],
+        "during": during, "steady": between, "p99_ratio": during["p99"] / between["p99"],
         "megabytes_before": memory[0], "megabytes_after": memory[1],
     }
 

@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 from safetensors.numpy import load_file, save_file
 
 from contracts.atomic_write import put_in_place, remove
+from contracts.bundle.file_pieces import pieces
 from contracts.bundle.seal import UNSEALED, is_intact, sealed
 from contracts.config.config import Config
 from contracts.errors import BundleError, BundleVersionError, ChecksumError
@@ -84,8 +85,10 @@ class Manifest(BaseModel):
 
 def digest(path: Path) -> str:
     """SHA-256 of the file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    found = hashlib.sha256()
+    for piece in pieces(path):
+        found.update(piece)
+    return found.hexdigest()
 
 
 def _files(folder: Path) -> dict[str, str]:

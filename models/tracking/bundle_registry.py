@@ -24,6 +24,7 @@ from typing import Any
 
 from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
+from contracts.bundle.file_pieces import copy_folder
 from contracts.errors import BundleError, ConfigError
 from contracts.shown import short, shown, without_passwords
 from models.tracking.registered_model import BUNDLE, VERSION, write_model
@@ -202,12 +203,17 @@ class BundleRegistry:
     def _download(self, version: RegisteredBundle, target: Path) -> None:
         from mlflow.artifacts import download_artifacts
         from mlflow.exceptions import MlflowException
+        from mlflow.utils.file_utils import local_file_uri_to_path
+        from mlflow.utils.uri import is_local_uri
 
         target.mkdir()
         try:
+            if is_local_uri(version.source):
+                copy_folder(Path(local_file_uri_to_path(version.source)) / BUNDLE, target / BUNDLE)
+                return
             found = Path(download_artifacts(artifact_uri=f"{version.source}/{BUNDLE}", dst_path=str(target),
                                             tracking_uri=self.uri))
-        except (MlflowException, OSError) as error:
+        except (MlflowException, OSError, shutil.Error) as error:
             raise BundleError(f"version {version.number} of {version.name!r} cannot be read from {version.source}: "
                               f"{error}") from error
         if found != target / BUNDLE:

@@ -8,10 +8,13 @@ cannot, or the files would take more than SHARE of the memory that is free, faul
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from contracts.behind_others import give_way
+
 POPULATE_READ, SHARE = 22, 0.5
+PIECE_BYTES = 1 << 23  # a millisecond's work
 MAPS, MEMORY = Path("/proc/self/maps"), Path("/proc/meminfo")
 
 
@@ -26,7 +29,18 @@ def read_ahead(folder: Path) -> int:
         return 0
     advise = ctypes.CDLL(None, use_errno=True).madvise
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return sum(length for start, length in found if advise(start, length, POPULATE_READ) == 0)
+    ready = 0
+    for start, length in _pieces(found):
+        ready += length if advise(start, length, POPULATE_READ) == 0 else 0
+        give_way()
+    return ready
+
+
+def _pieces(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Of PIECE_BYTES at most."""
+    for start, length in spans:
+        for place in range(start, start + length, PIECE_BYTES):
+            yield place, min(PIECE_BYTES, start + length - place)
 
 
 def mapped(maps: str, folder: Path) -> Iterator[tuple[int, int]]:

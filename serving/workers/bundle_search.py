@@ -15,7 +15,7 @@ from contracts.shown import without_passwords
 from serving.workers.bundle_cache import ServedBundle
 
 RETRY_SECONDS = 300.0
-IDLE_SECONDS = 20.0  # of fetching beside workers that serve
+IDLE_SECONDS = 120.0  # of fetching beside workers that serve
 log = logging.getLogger("sluice.serving")
 
 

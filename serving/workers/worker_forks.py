@@ -32,7 +32,7 @@ from queue import Empty, SimpleQueue
 from contracts.behind_others import behind_others
 from serving.workers.worker_messages import WorkerSettings
 
-IMPORTED = ("serving.server.server", "serving.workers.worker")
+IMPORTED = ("serving.server.server", "serving.workers.worker", "pyarrow.dataset")  # Arrow's last imports pandas
 HARMLESS = "jemalloc_bg_thd"
 MESSAGE = 1 << 16  # bytes of a worker's settings at most
 ENDING_SECONDS = 2.0  # of the thread that has imported

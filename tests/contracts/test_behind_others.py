@@ -9,7 +9,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from contracts.behind_others import LOADING_PRIORITY, behind_others, leave_cores, what_others_leave
+from contracts.behind_others import (
+    LOADING_PRIORITY,
+    RESTS,
+    SHORTEST_PIECE,
+    behind_others,
+    give_way,
+    leave_cores,
+    what_others_leave,
+)
 from contracts.errors import SluiceError
 
 WITHOUT_RIGHTS = """
@@ -113,3 +121,38 @@ def test_what_is_done_so_goes_on_where_the_system_gives_no_thread(monkeypatch: p
     monkeypatch.setattr(threading.Thread, "start", none)
     with what_others_leave(60):
         assert os.sched_getscheduler(0) == os.SCHED_OTHER
+
+
+def worked(pieces: int) -> float:
+    """Seconds of a core that these have taken, each some milliseconds, before it gave way."""
+    begun = time.thread_time()
+    for _ in range(pieces):
+        end = time.thread_time() + 3 * SHORTEST_PIECE
+        while time.thread_time() < end:
+            pass
+        give_way()
+    return time.thread_time() - begun
+
+
+def test_long_work_rests_between_its_pieces_while_it_is_to_take_what_others_leave() -> None:
+    begun = time.monotonic()
+    with what_others_leave(60):
+        give_way()  # what was before counts for a piece at most
+        spent = worked(10)
+    assert time.monotonic() - begun > 0.9 * (1 + RESTS) * spent
+    leave_cores(60)
+    try:
+        begun = time.monotonic()
+        spent = behind_others(lambda: worked(10))
+        assert time.monotonic() - begun > 0.9 * (1 + RESTS) * spent
+    finally:
+        leave_cores(0)
+
+
+def test_what_has_its_share_does_not_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(seconds: float) -> None:
+        raise AssertionError(f"rests for {seconds} s")
+
+    monkeypatch.setattr(time, "sleep", none)
+    worked(3)
+    behind_others(lambda: worked(3))

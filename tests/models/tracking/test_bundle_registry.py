@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mlflow.utils.uri import is_local_uri
 
 from contracts.bundle import bundle
 from contracts.errors import BundleError, ChecksumError, ConfigError
@@ -190,3 +196,34 @@ def test_references_and_addresses(monkeypatch, tmp_path):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://tracker")
     assert registry_uri(None, tmp_path) == "http://tracker"
     assert registry_uri("http://given", tmp_path) == "http://given"
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.slow
+def test_a_store_behind_a_server_gives_a_bundle_back_whole(template, tmp_path):
+    """What MLflow has to download, in place of a copy."""
+    (tmp_path / "mlflow.db").write_bytes(template.read_bytes())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [sys.executable, "-m", "mlflow", "server", "--host=127.0.0.1", f"--port={port}", "--workers=1",
+               f"--backend-store-uri=sqlite:///{tmp_path / 'mlflow.db'}", f"--artifacts-destination={tmp_path / 'far'}"]
+    server = subprocess.Popen(command, start_new_session=True)
+    try:
+        until = time.monotonic() + 60
+        while not listens(port):
+            assert server.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        registry = BundleRegistry(f"http://127.0.0.1:{port}")
+        made = registry.register(publish(tmp_path, "one"), LINEAGE)
+        assert not is_local_uri(made.source)
+        fetched = registry.fetch(made, tmp_path / "cache")
+        assert bundle.verify(fetched).content_hash == made.tags[HASH]
+        assert (fetched / "weights").read_text() == "one"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()

@@ -37,6 +37,17 @@ def test_what_is_mapped_is_ready_after_it(tmp_path: Path) -> None:
     assert table[5] == 5
 
 
+@pytest.mark.parametrize("size", [4096, 3 * 4096, 1 << 30])
+def test_pieces_of_any_length_make_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    path = tmp_path / "table.npy"
+    np.save(path, np.arange(MEGABYTE // 8, dtype=np.int64))
+    table = np.load(path, mmap_mode="r")
+    monkeypatch.setattr(mapped_pages, "PIECE_BYTES", size)
+    assert read_ahead(tmp_path) == -(-path.stat().st_size // 4096) * 4096
+    assert resident(path) >= 1024
+    assert table[5] == 5
+
+
 def test_nothing_is_made_ready_where_there_is_too_little_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

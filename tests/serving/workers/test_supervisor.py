@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 from urllib.parse import urlparse
@@ -17,12 +18,13 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from benchmarks.serving import process_figures
+from contracts.bundle import bundle
 from contracts.errors import SluiceError
 from models.tracking.bundle_registry import CHAMPION, BundleRegistry, Lineage, RegisteredBundle
 from serving.replay import response_history
 from serving.server.client import RankingClient
 from serving.server.connection import RankingFailed
-from serving.workers.supervisor import PROBATION_DEATHS
+from serving.workers.supervisor import PROBATION_DEATHS, Supervisor, SupervisorSettings
 from sluice.airflow_demo.steady_load import SteadyLoad
 from sluice.demo.server_process import ServerProcess
 from tests.serving.balancer.running_balancer import needs_haproxy
@@ -366,3 +368,43 @@ def test_without_a_first_bundle_nothing_is_served(platform, tmp_path, alias, sen
     with pytest.raises(SluiceError, match=sentence):
         ServerProcess(f"models:/market@{alias}", tmp_path / "server.log",
                       options=("--registry", platform.uri, "--cache", str(tmp_path / "cache")))
+
+
+class Counted:
+    """A source of bundles that counts what it fetches."""
+
+    compares = True
+
+    def __init__(self, folders: list[Path]) -> None:
+        self._folders = {bundle.read_manifest(folder).version: folder for folder in folders}
+        self.versions, self.fetched = list(self._folders), list[str]()
+        self.wanted = self.versions[0]
+
+    def latest(self) -> str:
+        return self.wanted
+
+    def fetch(self, version: str) -> Path:
+        self.fetched.append(version)
+        return self._folders[version]
+
+
+@pytest.mark.slow
+def test_a_bundle_is_fetched_once_however_often_it_is_looked_for_meanwhile(bundle_folder, tmp_path):
+    source = Counted([variant(bundle_folder, tmp_path, mark) for mark in ("one", "two")])
+    supervisor = Supervisor(source, SupervisorSettings(poll_seconds=0.01, connection_seconds=1))
+
+    def change(port: int) -> None:
+        try:
+            source.wanted = source.versions[1]
+            with RankingClient(f"127.0.0.1:{port}") as client:
+                until(lambda: client.rank("u01", seconds=20).bundle_version == source.wanted)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    kept = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        supervisor.run(lambda _, port: threading.Thread(target=change, args=(port,)).start())
+    finally:
+        for name, handler in kept.items():
+            signal.signal(name, handler)
+    assert source.fetched == source.versions
