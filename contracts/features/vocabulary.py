@@ -59,6 +59,11 @@ class Vocabulary:
     def holds_text(self) -> bool:
         return isinstance(self._stored, TextKeys)
 
+    @property
+    def text_keys(self) -> TextKeys | None:
+        """The arrays of its texts; None where it holds integers."""
+        return self._stored if isinstance(self._stored, TextKeys) else None
+
     def __len__(self) -> int:
         return len(self._stored)
 

@@ -43,6 +43,7 @@ SIGNATURES: dict[str, tuple[type | None, list[type]]] = {
     "matrix_span": (ctypes.c_int64, []),
     "mlp_rows": (None, [_I, _P, _P, _P, _I, _I, _P, _I, _P, _P, _P, _P]),
     "field_deltas": (None, [_I, _I, _P, _P, _I, _P, _P, _P, _P, _I, _I, _I, *[_P] * 6, _I, *[_P] * 8]),
+    "text_places": (None, [_I, _P, _P, _P, _P, _I, _P, _P, _P]),
     "row_adam": (None, [_P, _P, _P, _P, _P, _P, _P, _P, _I, _I, _I, _F, _F, _F, _F, _F, ctypes.c_int]),
 }
 

@@ -20,10 +20,11 @@ from contracts.features import vocabulary
 from contracts.features.encoding import Encoder
 from contracts.features.feature_spec import UNKNOWN, FeatureField, FeatureSpec
 from contracts.features.vocabulary import Vocabulary
+from models.inference import text_places
 
 UNKNOWN_ROW = -1
 PARTS = ("ids", "dense")
-FEW = 32  # keys that are read sooner one by one
+FEW, FEW_SOUGHT = 32, 8  # keys that are read, and found, sooner one by one
 LOOKED_AT = 1000  # items by which the field of their keys is known
 
 
@@ -34,9 +35,9 @@ class FeatureStore:
     """
 
     def __init__(self, keys: Vocabulary, ids: np.ndarray, dense: np.ndarray) -> None:
-        self.keys = keys
-        self.ids = ids
-        self.dense = dense
+        self.keys, self.ids, self.dense = keys, ids, dense
+        texts = keys.text_keys
+        self._places = None if texts is None else text_places.compiled(texts)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -65,6 +66,8 @@ class FeatureStore:
 
     def rows(self, keys: Sequence[str]) -> np.ndarray:
         """int32 [len(keys)], -1 for each unknown key."""
+        if self._places is not None and len(keys) > FEW_SOUGHT:
+            return self._places(keys).astype(np.int32)
         return self.keys.places(keys, "string").astype(np.int32)
 
     def save(self, folder: Path, name: str) -> None:
