@@ -83,6 +83,15 @@ class RequestObserver:
             for slate in slates_of(call.answer):
                 self.kept("the sample of a call", partial(sample.tell, slate))
 
+    def refused(self, method: str, status: str, calls: int) -> None:
+        """So many calls of which nothing else is known; there may be thousands a second, and none of them has a
+        span."""
+        if self.metrics is not None:
+            self.kept("metrics of a call", partial(self.metrics.refused, method, status, calls))
+        if self.calls is not None:
+            for _ in range(calls):
+                self.kept("the line of a call", partial(self.calls.ended, method, status, 0.0, "", ""))
+
     def kept(self, what: str, tell: Callable[[], Told]) -> Told | None:
         """What it returns. The first that one of them raises is told of: there may be hundreds a second."""
         try:

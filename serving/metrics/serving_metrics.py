@@ -78,6 +78,10 @@ class ServingMetrics:
         for slate in slates:
             self._slate(slate)
 
+    def refused(self, method: str, status: str, calls: int) -> None:
+        """So many calls of which nothing else is known."""
+        self._requests(method, status).inc(calls)
+
     def _slate(self, slate: RankAnswer) -> None:
         for stage in slate.stages:
             self._stage(stage)

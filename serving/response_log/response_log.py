@@ -72,9 +72,9 @@ class ResponseLog:
         return LogState(self._stuck or self._cause, self._writer.waiting,
                         self._totals.get(LOST, 0) + self._writer.lost, self._restarts)
 
-    def enter(self) -> None:
-        """A call has begun; `append(..., entered=True)` says what came of it, or nothing ever does."""
-        self._taken += 1
+    def enter(self, calls: int = 1) -> None:
+        """A call, or so many, has begun; `append(..., entered=True)` says what came of one, or nothing ever does."""
+        self._taken += calls
         self._writer.ledger.take(self._taken)
 
     def append(self, row: Loggable, entered: bool = False) -> None:
@@ -89,10 +89,10 @@ class ResponseLog:
         self._given += size
         self._inbox.append(Waiting(row, size))
 
-    def count(self, status: str) -> None:
-        """A call that ended so without having been read: rows would cost more than such calls do."""
-        self.enter()
-        self._totals[status] = self._totals.get(status, 0) + 1
+    def count(self, status: str, calls: int = 1) -> None:
+        """Calls that ended so without having been read: rows would cost more than such calls do."""
+        self.enter(calls)
+        self._totals[status] = self._totals.get(status, 0) + calls
 
     def tend(self) -> None:
         """Starts the writing thread anew where it has died; from time to time. Where the system gives none, the state

@@ -151,10 +151,10 @@ class ResponseRecorder:
         if self._log is not None:
             self._log.count(at_the_end(status, context, reserve))
 
-    def refused(self) -> None:
-        """A call, before anything was known of it."""
+    def refused(self, calls: int) -> None:
+        """So many, before anything was known of them."""
         if self._log is not None:
-            self._log.count(RESOURCE_EXHAUSTED)
+            self._log.count(RESOURCE_EXHAUSTED, calls)
 
     def record(
         self, request: pb.RankRequest, request_id: str, status: str, answer: RankAnswer | PageAnswer | None,

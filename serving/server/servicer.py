@@ -176,10 +176,9 @@ class RankingServicer(sluice_pb2_grpc.RankingServicer):
         """So many calls, before the event loop has heard of them."""
         self.taken += count
         self.turned_away += count
-        for _ in range(count):
-            self._observer.ended(EndedCall(method, "RESOURCE_EXHAUSTED"))
-            if method == "Rank":
-                self._recorder.refused()
+        self._observer.refused(method, "RESOURCE_EXHAUSTED", count)
+        if method == "Rank":
+            self._recorder.refused(count)
 
     def unread(self, method: str, status: str, context: grpc.aio.ServicerContext) -> None:
         """A call that ends so before its request is read. `Score` shows nothing, so nothing of it is logged."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -66,6 +67,15 @@ def test_every_call_is_heard_of_once(target: str, registry: CollectorRegistry, l
     assert count(registry, "Score", "OK") == 1
     assert count(registry, "Rank", "INVALID_ARGUMENT") == count(registry, "Score", "INVALID_ARGUMENT") == 1
     assert (registry.get_sample_value("sluice_stage_candidates_out_total", {"stage": "rerank"}) or 0) >= 6
+
+
+def test_calls_of_which_nothing_is_known_are_counted_together(caplog: pytest.LogCaptureFixture) -> None:
+    registry = CollectorRegistry()
+    observer = RequestObserver(ServingMetrics(registry), calls=CallLog(False))
+    with caplog.at_level(logging.WARNING, "sluice.calls"):
+        observer.refused("Rank", "RESOURCE_EXHAUSTED", 3)
+    assert count(registry, "Rank", "RESOURCE_EXHAUSTED") == 3
+    assert [record.getMessage() for record in caplog.records] == ["Rank RESOURCE_EXHAUSTED"] * 3
 
 
 def test_a_line_of_the_log_has_the_ids_of_request_and_trace(caplog: pytest.LogCaptureFixture) -> None:

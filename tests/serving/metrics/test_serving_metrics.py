@@ -59,8 +59,9 @@ def test_a_call_is_counted_by_its_status(seen: Seen) -> None:
     seen.metrics.ended("Rank", "OK", 0.004, an_answer(RANK))
     seen.metrics.ended("Rank", "RESOURCE_EXHAUSTED", 0.0)
     seen.metrics.ended("Score", "OK", 0.002)
+    seen.metrics.refused("Rank", "RESOURCE_EXHAUSTED", 41)
     assert seen.value("sluice_requests_total", method="Rank", status="OK") == 1
-    assert seen.value("sluice_requests_total", method="Rank", status="RESOURCE_EXHAUSTED") == 1
+    assert seen.value("sluice_requests_total", method="Rank", status="RESOURCE_EXHAUSTED") == 42
     assert seen.value("sluice_requests_total", method="Score", status="OK") == 1
 
 

@@ -114,9 +114,10 @@ def test_what_was_not_read_is_counted(log: ResponseLog, tmp_path: Path) -> None:
     recorder = ResponseRecorder(log, MANIFEST)
     for left in (0.5, 0.4, 0.0):
         recorder.unread("RESOURCE_EXHAUSTED", 0.003, Remaining(left))
+    recorder.refused(40)
     log.close()
     found = {row["status"]: row["calls"] for row in response_history.rows(tmp_path).to_pylist()}
-    assert found == {"RESOURCE_EXHAUSTED": 2, "DEADLINE_EXCEEDED": 1}
+    assert found == {"RESOURCE_EXHAUSTED": 42, "DEADLINE_EXCEEDED": 1}
 
 
 def test_what_is_held_counts_for_no_less_than_it_takes() -> None:
