@@ -107,6 +107,7 @@ def serve(
     if metrics_port is not None:
         check_host(metrics_host, "--metrics-host")
     check_balancer(balancer)
+    check_registry(bundle, registry, records)
     with beside(side, doors, announce) as ready:
         serve_as_told(bundle, settings, registry, cache, follow, ready)
 
@@ -200,6 +201,16 @@ def check_balancer(wanted: bool) -> None:
         from serving.balancer.balancer import program
 
         program()
+
+
+def check_registry(bundle: str, registry: str | None, records: Path | None) -> None:
+    """Raises ConfigError where nobody would ask the one that is named."""
+    from contracts.errors import ConfigError
+    from models.tracking.bundle_registry import SCHEME
+
+    if registry is not None and records is None and not bundle.startswith(SCHEME):
+        raise ConfigError(f"--registry {registry} is asked for an alias (models:/NAME@ALIAS) and for --records, and "
+                          f"{bundle} is a folder: leave --registry out, or name an alias")
 
 
 def serve_folder(folder: Path, told: SupervisorSettings, ready: Ready) -> None:

@@ -51,6 +51,13 @@ def test_there_are_as_many_workers_as_cores_unless_told_and_no_more_than_could_s
     assert [processes(wanted) for wanted in (None, 64)] == [1, 64]
 
 
+def test_the_command_refuses_a_registry_that_nobody_would_ask(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    refused = CliRunner().invoke(app, ["serve", str(tmp_path), "--port=0", "--registry=sqlite:///mlflow.db"])
+    assert refused.exit_code == 2
+    assert "leave --registry out" in refused.output
+
+
 def test_the_command_refuses_a_cache_of_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     refused = CliRunner().invoke(app, ["serve", str(tmp_path), "--port=0", f"--cache={tmp_path / 'kept'}"])
