@@ -25,6 +25,7 @@ from typing import TypeVar
 LOADING_PRIORITY = 10  # Linux's nice value, while others serve
 RESTS = 3.0  # times as long as a piece of work has taken
 SHORTEST_PIECE, LONGEST_PIECE = 0.001, 0.05  # seconds of a core
+LONGEST_IDLE = 20.0  # seconds: where cores are full, what takes what is idle stands still
 
 Made = TypeVar("Made")
 _idle_until = -math.inf  # by the monotonic clock
@@ -64,10 +65,10 @@ def behind_others(work: Callable[[], Made]) -> Made:
 
 @contextmanager
 def what_others_leave(seconds: float) -> Iterator[None]:
-    """This thread takes nothing else, for so long at most, where it may come back from that and there is a thread to
-    be had that sees to it; in any case it gives way."""
+    """This thread takes nothing else, for LONGEST_IDLE at most, where it may come back from that and there is a thread
+    to be had that sees to it; in any case it gives way for so many seconds."""
     _give_way_until(time.monotonic() + seconds)
-    over = threading.Timer(seconds, _share)
+    over = threading.Timer(min(seconds, LONGEST_IDLE), _share)
     over.daemon = True
     with suppress(OSError, RuntimeError):
         if _comes_back():

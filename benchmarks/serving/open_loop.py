@@ -35,6 +35,7 @@ from serving.request.wire_values import to_value
 
 CONNECTIONS, WARM_UP, VARIED = 8, 20, 4096
 LINGER = 2.0  # seconds for the last answers
+BEGUN = "calls begin"  # said once the server has answered a few
 LOST = "LOST"  # the status of a call without any
 EDGES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200)  # milliseconds
 
@@ -120,6 +121,7 @@ async def by_the_clock(callers: Sequence[WireCaller], chosen: argparse.Namespace
     draw, loop, ready = np.random.default_rng(chosen.seed), asyncio.get_running_loop(), messages(chosen)
     told, target = asyncio.Event(), _target(chosen)
     loop.add_signal_handler(signal.SIGTERM, told.set)
+    print(BEGUN, flush=True)
     begin = due = loop.time() + 0.1
     end = due + chosen.seconds
     while due < end and not told.is_set():
@@ -133,7 +135,7 @@ async def by_the_clock(callers: Sequence[WireCaller], chosen: argparse.Namespace
             then = caller.close
         _ask(caller, ready[int(draw.integers(0, len(ready)))], due, chosen.deadline, calls, then)
         due += float(draw.exponential(1.0 / chosen.rate))
-    seconds = min(loop.time(), end) - begin
+    seconds = min(loop.time() if told.is_set() else end, end) - begin
     last = loop.time() + chosen.deadline + LINGER
     while any(not call.code for call in calls) and loop.time() < last:
         await asyncio.sleep(0.01)

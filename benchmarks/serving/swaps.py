@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.serving.open_loop import BEGUN
 from benchmarks.serving.process_figures import resident_megabytes
 from contracts.bundle import bundle
 from contracts.errors import SluiceError
@@ -33,7 +36,7 @@ from sluice.demo.server_process import ServerProcess
 
 GONE = "is left by its callers and gone"
 KEPT, NEW, DEADLINE_SECONDS = 4, 0.5, 20.0  # connections; share of calls on others; of a call
-AS_LONG = 86_400.0  # seconds, as it takes
+AS_LONG = 4 * 3600.0  # seconds: longer than all changes take
 WARM_SECONDS, LONGEST_SECONDS = 5.0, 300.0  # before the first change; of one
 
 
@@ -57,20 +60,28 @@ class CallersBeside:
     def __init__(self, target: str, names: Sequence[str], rate: float, folder: Path) -> None:
         (folder / "names").write_text("\n".join(names), encoding="utf-8")
         self._record = folder / "calls.npz"
-        self._command = [sys.executable, "-m", "benchmarks.serving.open_loop", target, f"--rate={rate}",
+        with_us = "serving.balancer.ends_with_parent", str(os.getpid()), str(int(signal.SIGTERM)), sys.executable
+        self._command = [sys.executable, "-m", *with_us, "-m", "benchmarks.serving.open_loop", target, f"--rate={rate}",
                          f"--seconds={AS_LONG}", f"--deadline={DEADLINE_SECONDS}", f"--names={folder / 'names'}",
                          f"--connections={KEPT}", f"--new={NEW}", f"--record={self._record}"]
         self.due, self.seconds, self.codes = np.zeros(0), np.zeros(0), list[str]()
 
     def __enter__(self) -> CallersBeside:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        """Raises SluiceError where they are not answered."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != BEGUN:
+            raise SluiceError(f"the callers beside ended with {self._process.wait()}; see above")
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Raises SluiceError where they have not asked until now."""
         self._process.terminate()
-        if code := self._process.wait():
-            raise SluiceError(f"the callers beside ended with {code}; see above")
+        self._process.communicate()
+        if kind is not None:
+            return
+        if self._process.returncode:
+            raise SluiceError(f"the callers beside ended with {self._process.returncode}; see above")
         with np.load(self._record) as found:
             self.due, self.seconds = found["due"], found["done"] - found["due"]
             self.codes = found["code"].tolist()

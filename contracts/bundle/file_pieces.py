@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,13 +20,20 @@ def pieces(path: Path) -> Iterator[memoryview]:
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """All that lies there. Raises OSError or shutil.Error where something cannot be read or the target exists."""
-    shutil.copytree(source, target, copy_function=_copy)
+    """Its folders and files, which whoever copies may change and remove whatever their modes are there. Raises OSError
+    where something cannot be read, is neither file nor folder, or the target exists."""
+    target.mkdir()
+    for path in sorted(source.iterdir()):
+        if path.is_dir():
+            copy_folder(path, target / path.name)
+        elif path.is_file():
+            _copy(path, target / path.name)
+        else:
+            raise OSError(f"{path} is neither a file nor a folder")
 
 
-def _copy(source: str, target: str) -> None:
-    with open(target, "wb", buffering=0) as file:
-        for piece in pieces(Path(source)):
+def _copy(source: Path, target: Path) -> None:
+    with target.open("xb", buffering=0) as file:
+        for piece in pieces(source):
             while piece:
                 piece = piece[file.write(piece) :]
-    shutil.copymode(source, target)

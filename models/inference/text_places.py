@@ -17,13 +17,16 @@ from models.inference.packed_matrix import address
 
 
 class TextPlaces:
-    """Of one vocabulary, whose arrays it keeps."""
+    """Of one vocabulary, whose arrays it keeps. Raises DataError where they lead out of one another."""
 
     def __init__(self, library: ctypes.CDLL, keys: TextKeys) -> None:
         self._library = library
         kinds = np.int64, np.uint8, np.uint64, np.int32
         arrays = keys.offsets, keys.blob, keys.hashes, keys.ranks
         self._arrays = [np.ascontiguousarray(array, dtype=kind) for array, kind in zip(arrays, kinds, strict=True)]
+        offsets, _, _, ranks = self._arrays
+        if len(keys) and (min(ranks.min(), offsets[0]) < 0 or ranks.max() >= len(keys) or np.any(np.diff(offsets) < 0)):
+            raise DataError("the hashes, or the offsets, of a vocabulary's texts are none of it; assemble it again")
         self._where = len(keys), *(array.ctypes.data for array in self._arrays)
 
     def __call__(self, texts: Sequence[str | None]) -> np.ndarray:

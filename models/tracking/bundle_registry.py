@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from contracts.bundle import bundle
 from contracts.bundle.bundle import Manifest
@@ -33,7 +34,7 @@ from models.tracking.tracking import URI, with_database
 CHAMPION, CHALLENGER = "champion", "challenger"
 HASH, REPLACED, ROLLED_BACK = "content_hash", "replaced", "rolled_back"
 log = logging.getLogger("sluice.registry")
-SCHEME = "models:/"
+SCHEME, LOCAL = "models:/", ("", "file")
 PATH_PART = re.compile(r"[A-Za-z0-9_-]{1,200}")  # as contracts/config/config.py lets bundles be called
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -204,16 +205,15 @@ class BundleRegistry:
         from mlflow.artifacts import download_artifacts
         from mlflow.exceptions import MlflowException
         from mlflow.utils.file_utils import local_file_uri_to_path
-        from mlflow.utils.uri import is_local_uri
 
         target.mkdir()
         try:
-            if is_local_uri(version.source):
+            if urlparse(version.source).scheme in LOCAL:
                 copy_folder(Path(local_file_uri_to_path(version.source)) / BUNDLE, target / BUNDLE)
                 return
             found = Path(download_artifacts(artifact_uri=f"{version.source}/{BUNDLE}", dst_path=str(target),
                                             tracking_uri=self.uri))
-        except (MlflowException, OSError, shutil.Error) as error:
+        except (MlflowException, OSError) as error:
             raise BundleError(f"version {version.number} of {version.name!r} cannot be read from {version.source}: "
                               f"{error}") from error
         if found != target / BUNDLE:

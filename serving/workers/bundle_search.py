@@ -45,11 +45,11 @@ class BundleSearch:
         """It may be fetching."""
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, served: str = "") -> None:
-        """Looks for another version than `served`. What was found and not taken is let go where the source names it no
-        longer. Raises RuntimeError where the system gives no thread."""
+    def begin(self, served: str = "", coming: str = "") -> None:
+        """Looks for another version than `served` and `coming`. What was found and not taken is let go where the source
+        names it no longer. Raises RuntimeError where the system gives no thread."""
         if not self.under_way:
-            thread = threading.Thread(target=self._look, args=(served,), name="bundle-search", daemon=True)
+            thread = threading.Thread(target=self._look, args=(served, coming), name="bundle-search", daemon=True)
             thread.start()
             self._thread = thread
 
@@ -65,7 +65,7 @@ class BundleSearch:
         """For now."""
         return time.monotonic() < self._refused.get(version, 0.0)
 
-    def _look(self, served: str) -> None:
+    def _look(self, served: str, coming: str) -> None:
         """Of low priority: fetching a bundle takes about a second of a core, which those that serve need. Beside them
         it takes what they leave; with both cores full that was seen to hold up the loop no longer than else."""
         step_back()
@@ -73,7 +73,7 @@ class BundleSearch:
         try:
             version = self._source.latest()
             found = self._found  # who takes it meanwhile, leaves None
-            if version is None or version == served or self.is_refused(version):
+            if version is None or version in (served, coming) or self.is_refused(version):
                 self._found = None
             elif found is None or found.version != version:
                 self._found = None

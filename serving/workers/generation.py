@@ -160,7 +160,8 @@ class Generation:
         if now >= self._next_start[place]:
             self.workers[place].kill()
             self._next_start[place] = now + self._pauses[place]  # it is tried again then, where none can be had now
-            anew = self._settings.model_copy(update={"compared": False})
+            others = any(worker.ready and worker.alive for worker in self.workers)
+            anew = self._settings.model_copy(update={"compared": False, "beside": self._settings.beside and others})
             self.workers[place] = WorkerProcess(anew, self._forks)
             self._next_start[place] = 0.0
 

@@ -147,10 +147,9 @@ class Supervisor:
         while not self._stop.wait(TICK_SECONDS):
             try:
                 self._tick()
-                newest = self._coming or self._current
-                if time.monotonic() >= next_poll and newest is not None:
+                if time.monotonic() >= next_poll and self._current is not None:
                     next_poll = time.monotonic() + self._settings.poll_seconds
-                    self._search.begin(newest.version)
+                    self._search.begin(self._current.version, self._coming.version if self._coming else "")
             except Exception as error:  # whatever it is, the workers go on, and so does their supervisor
                 log.error("the supervisor stumbled and goes on: %s", sentence(error), exc_info=error)
 

@@ -56,6 +56,16 @@ def test_of_texts_with_one_hash_each_is_found() -> None:
     assert places_of(alike)(["c", "d"]).tolist() == [2, -1]
 
 
+@pytest.mark.parametrize(("array", "place", "value"), [("ranks", 1, 3), ("ranks", 0, -1), ("offsets", 1, 9)])
+def test_arrays_that_lead_out_of_one_another_are_refused(array: str, place: int, value: int) -> None:
+    keys = keys_of({"a", "bb", "c"})
+    broken = getattr(keys, array).copy()
+    broken[place] = value
+    setattr(keys, array, broken)
+    with pytest.raises(DataError, match="assemble it again"):
+        places_of(keys)
+
+
 def test_a_slice_of_a_larger_array_will_do() -> None:
     texts = pa.array(["z", "a", "bb", "c"], pa.large_string())[1:]
     assert places_of(TextKeys.of(texts))(["c", "z", "bb", "a"]).tolist() == [2, -1, 1, 0]

@@ -226,4 +226,8 @@ def test_a_store_behind_a_server_gives_a_bundle_back_whole(template, tmp_path):
         assert (fetched / "weights").read_text() == "one"
     finally:
         os.killpg(server.pid, signal.SIGTERM)
-        server.wait()
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()

@@ -63,6 +63,20 @@ def test_what_is_served_already_is_not_found_and_another_one_is() -> None:
     assert found(search) == ServedBundle(version="shop-2", folder=Path("shop-2"))
 
 
+def test_neither_what_is_served_nor_what_is_coming_is_fetched() -> None:
+    shelf = Shelf()
+    search = BundleSearch(shelf)
+    shelf.broken_store = RuntimeError("it was fetched")
+    for shelf.version in ("shop-1", "shop-2"):
+        search.begin("shop-1", "shop-2")
+        until = time.monotonic() + 20
+        while search.under_way:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        assert search.error is None
+        assert not search.is_refused(shelf.version)
+
+
 def test_who_compares_what_it_fetches_has_it_found_so() -> None:
     shelf = Shelf()
     shelf.compares = True

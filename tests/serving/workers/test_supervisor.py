@@ -401,10 +401,17 @@ def test_a_bundle_is_fetched_once_however_often_it_is_looked_for_meanwhile(bundl
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
+    def begin(_: str, port: int) -> None:
+        changing.append(threading.Thread(target=change, args=(port,)))
+        changing[0].start()
+
+    changing = list[threading.Thread]()
     kept = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
     try:
-        supervisor.run(lambda _, port: threading.Thread(target=change, args=(port,)).start())
+        supervisor.run(begin)
     finally:
+        for thread in changing:
+            thread.join()
         for name, handler in kept.items():
             signal.signal(name, handler)
     assert source.fetched == source.versions
