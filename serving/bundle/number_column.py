@@ -63,7 +63,7 @@ def scanned(values: np.ndarray, least: float, most: float) -> ItemSet:
 
 def _ascending(values: np.ndarray) -> np.ndarray:
     """int32 [I]: NaN last, equals in any order. Sorting floats of 32 bits in front of their places, as one number of
-    64 bits, takes a tenth of what `np.argsort` does."""
+    64 bits, takes a third of what `np.argsort` does."""
     if values.dtype != np.float32:
         return np.argsort(values).astype(np.int32)
     bits = np.where(np.isnan(values), np.float32("nan"), values).view(np.int32)

@@ -15,7 +15,7 @@ from contracts.shown import without_passwords
 from serving.workers.bundle_cache import ServedBundle
 
 RETRY_SECONDS = 300.0
-IDLE_SECONDS = 120.0  # of fetching beside workers that serve
+GIVING_WAY = 120.0  # seconds of fetching beside workers that serve
 log = logging.getLogger("sluice.serving")
 
 
@@ -77,7 +77,7 @@ class BundleSearch:
                 self._found = None
             elif found is None or found.version != version:
                 self._found = None
-                with what_others_leave(IDLE_SECONDS) if served else nullcontext():
+                with what_others_leave(GIVING_WAY) if served else nullcontext():
                     folder = self._source.fetch(version)
                 self._found = ServedBundle(version=version, folder=folder, compared=self._source.compares)
         except Exception as raised:

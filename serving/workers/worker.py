@@ -33,7 +33,7 @@ from serving.workers.worker_messages import WorkerOrder, WorkerReport, WorkerSet
 
 STUCK_SECONDS = 1.0  # longer than any run that goes on beside hanging ones
 COUNTING = 0.01  # of a core, for counting connections: some 30 microseconds each
-IDLE_SECONDS = 20.0  # beside others that serve; loading a million items takes three or four of a core
+IDLE_SECONDS = 20.0  # beside others that serve; loading a million items takes about one of a core, four with its rests
 COUNT_SECONDS = 5.0  # between two counts at most, however many there are
 log = logging.getLogger("sluice.serving")
 

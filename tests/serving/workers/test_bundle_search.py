@@ -16,7 +16,7 @@ import pytest
 from contracts.behind_others import LOADING_PRIORITY
 from serving.workers import bundle_search
 from serving.workers.bundle_cache import ServedBundle
-from serving.workers.bundle_search import IDLE_SECONDS, BundleSearch, sentence
+from serving.workers.bundle_search import GIVING_WAY, BundleSearch, sentence
 from tests.serving.workers.bundle_shelf import Shelf
 
 
@@ -49,9 +49,9 @@ def test_a_search_takes_no_time_from_those_that_serve(monkeypatch: pytest.Monkey
     monkeypatch.setattr(bundle_search, "what_others_leave", leaving)
     assert found(BundleSearch(shelf), "shop-0", 20)
     assert asked == [max(own, LOADING_PRIORITY)]
-    assert left == [IDLE_SECONDS]
+    assert left == [GIVING_WAY]
     assert found(BundleSearch(shelf), "", 20)  # nothing is served yet, and this is what is waited for
-    assert left == [IDLE_SECONDS]
+    assert left == [GIVING_WAY]
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
